@@ -1,0 +1,25 @@
+/* Values written by people: durations, sizes, whole numbers, booleans, listen addresses. */
+#ifndef COMMON_BASE_PARSE_H
+#define COMMON_BASE_PARSE_H
+
+#include "common/base/err.h"
+#include "common/base/str.h"
+
+/* Go's duration text: "1h30m", "1.5s", "250ms", "0"; units ns us ms s m h, no d. Sub-millisecond parts are refused with
+ * ERR_BAD_VALUE, as are negatives. path goes into the error. */
+MUSTUSE bool parse_duration_ms(struct str s, uint64_t *out_ms, const char *path, struct err *e);
+/* The canonical text of Go's Duration.String() for whole milliseconds: "1m30s", "250ms", "0s". Returns its length. */
+size_t parse_render_duration(uint64_t ms, char *out, size_t cap);
+/* "1048576", "512KiB", "1MiB", "1GiB". */
+MUSTUSE bool parse_size_bytes(struct str s, uint64_t *out, const char *path, struct err *e);
+MUSTUSE bool parse_u64(struct str s, uint64_t min, uint64_t max, uint64_t *out, const char *path, struct err *e);
+MUSTUSE bool parse_bool(struct str s, bool *out, const char *path, struct err *e);
+
+/* "host:port", ":port", "[v6]:port". host is borrowed from s, without brackets, empty for all addresses. */
+struct listen_addr {
+    struct str host;
+    uint16_t port;
+};
+MUSTUSE bool parse_listen(struct str s, struct listen_addr *out, const char *path, struct err *e);
+
+#endif

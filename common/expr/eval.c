@@ -1,0 +1,115 @@
+/* Runs programs over the facts of one request: no allocation, no recursion, each predicate asked at most once. */
+#include "common/expr/program_priv.h"
+
+bool expr_run_init(struct expr_run *run, const struct expr_set *set, const struct expr_facts *facts, struct arena *a)
+{
+    uint8_t *memo = ARENA_NEW_N(a, set->n_predicates, uint8_t);
+
+    if (memo == NULL)
+        return false;
+    *run = (struct expr_run){.set = set, .facts = facts, .memo = memo};
+    return true;
+}
+
+/* FNV-1a. Its literals are the policy's own, so nobody gains by collisions: a hostile value can only meet the few
+ * literals of one cluster. */
+uint64_t string_set_hash(struct str s)
+{
+    uint64_t hash = 0xcbf29ce484222325;
+
+    for (size_t i = 0; i < s.len; i++)
+        hash = (hash ^ (unsigned char)s.p[i]) * 0x100000001b3;
+    return hash ^ hash >> 32;
+}
+
+static bool string_set_has(const struct string_set *set, struct str s)
+{
+    if (s.len > set->longest)
+        return false;
+    for (size_t i = string_set_hash(s) & set->mask; set->slots[i].p != NULL; i = (i + 1) & set->mask)
+        if (str_eq(set->slots[i], s))
+            return true;
+    return false;
+}
+
+static struct str text_of(const struct expr_facts *facts, enum field f)
+{
+    switch (f) {
+    case FIELD_HTTP_HOST:
+        return facts->host;
+    case FIELD_HTTP_METHOD:
+        return facts->method;
+    case FIELD_HTTP_PATH:
+        return facts->path;
+    case FIELD_IP_SRC:
+    case FIELD_N:
+        break;
+    }
+    return STR_NONE;
+}
+
+/* A missing value is never what a positive form asks for. */
+static bool holds(const struct predicate *p, const struct expr_facts *facts)
+{
+    struct str text = text_of(facts, p->field);
+
+    switch (p->kind) {
+    case TEXT_IS:
+        return str_eq(text, p->text);
+    case TEXT_IN:
+        return string_set_has(&p->texts, text);
+    case TEXT_CONTAINS:
+        return str_find(text, p->text) != SIZE_MAX;
+    case TEXT_BEGINS:
+        return text.len >= p->text.len && str_eq((struct str){text.p, p->text.len}, p->text);
+    case TEXT_ENDS:
+        return str_ends(text, p->text);
+    case ADDRESS_IN:
+        return facts->has_ip && addr_set_has(&p->addresses, &facts->ip);
+    }
+    return false;
+}
+
+/* As a memo's byte. */
+static uint8_t ask(const struct expr_run *run, uint32_t predicate)
+{
+    return holds(&run->set->predicates[predicate], run->facts) ? 1 + MATCH_YES : 1 + MATCH_NO;
+}
+
+/* The program's answer when every condition that ends in an error counts as error_counts_as, negated or not.
+ * *had_error says whether one was met. */
+static bool answer(const struct expr_run *run, const struct program *p, bool error_counts_as, bool *had_error)
+{
+    const struct step *steps = p->steps;
+    uint8_t *memo = run->memo;
+    int at = p->entry;
+
+    while (at >= 0) {
+        const struct step *step = &steps[at];
+        uint8_t known = memo[step->predicate];
+        bool yes;
+
+        if (known == 0)
+            known = memo[step->predicate] = ask(run, step->predicate);
+        yes = (known == 1 + MATCH_YES) != step->negated;
+        if (known == 1 + MATCH_ERROR) {
+            *had_error = true;
+            yes = error_counts_as;
+        }
+        at = yes ? step->if_yes : step->if_no;
+    }
+    return at == END_YES;
+}
+
+/* With NO < ERROR < YES, `and` is the least of its parts and `or` the greatest, and negations stand at the conditions
+ * only. So the answer is YES when it is even with errors as NO, and at least ERROR when it is YES with errors as YES.
+ */
+enum match expr_run(struct expr_run *run, size_t program)
+{
+    const struct program *p = &run->set->programs[program];
+    bool had_error = false;
+
+    if (answer(run, p, false, &had_error))
+        return MATCH_YES;
+    return had_error && answer(run, p, true, &had_error) ? MATCH_ERROR : MATCH_NO;
+}

@@ -1,0 +1,167 @@
+/* The names that expressions are written with, from the tables, and what to say about a name that is not among them. */
+#include "common/expr/expr_priv.h"
+
+/* Columns of the tables as they are written there. */
+enum { P_CONFIG = EXPR_CONFIG, P_RATE = EXPR_RATE, P_HEADERS = EXPR_HEADERS, P_ALL = P_CONFIG | P_RATE | P_HEADERS };
+
+static const struct field_info fields[FIELD_N] = {
+#define FIELD_ROW(id, name_, type_, keyed_, phases_, client_controlled, meaning)                                       \
+    [FIELD_##id] = {.name = (name_), .type = T_##type_, .keyed = (keyed_), .phases = (phases_)},
+#include "schemas/fields.def"
+#undef FIELD_ROW
+};
+
+static const struct operator_info operators[OP_N] = {
+#define OPERATOR_ROW(id, name_, call_, set_, negated_, types_, label)                                                  \
+    [OP_##id] = {.name = (name_), .call = (call_), .set = (set_), .negated = (negated_), .types = (types_)},
+#include "schemas/operators.def"
+#undef OPERATOR_ROW
+};
+
+const struct field_info *field_info(enum field f)
+{
+    return &fields[f];
+}
+
+const struct operator_info *operator_info(enum op op)
+{
+    return &operators[op];
+}
+
+bool field_find(struct str name, enum field *out)
+{
+    for (size_t i = 0; i < FIELD_N; i++) {
+        if (str_eq(name, str_of(fields[i].name))) {
+            *out = (enum field)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool operator_find(struct str name, enum op *out)
+{
+    for (size_t i = 0; i < OP_N; i++) {
+        if (str_eq(name, str_of(operators[i].name))) {
+            *out = (enum op)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+enum { NAME_MAX_COMPARED = 64, NAME_SHOWN = 64 };
+
+/* Edits (insert, delete, replace) from one name to the other, upper and lower case being equal. */
+static size_t edit_distance(struct str a, struct str b)
+{
+    size_t row[NAME_MAX_COMPARED + 1];
+
+    for (size_t j = 0; j <= b.len; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= a.len; i++) {
+        size_t diagonal = row[0];
+
+        row[0] = i;
+        for (size_t j = 1; j <= b.len; j++) {
+            size_t replaced = diagonal + (ascii_lower(a.p[i - 1]) != ascii_lower(b.p[j - 1]));
+            size_t shorter = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
+
+            diagonal = row[j];
+            row[j] = replaced < shorter ? replaced : shorter;
+        }
+    }
+    return row[b.len];
+}
+
+static struct str last_part(struct str name)
+{
+    size_t dot;
+
+    while ((dot = str_find_byte(name, '.')) != SIZE_MAX)
+        name = str_sub(name, dot + 1, name.len);
+    return name;
+}
+
+/* The one of names that wrong is likely meant to be: it ends in the same part ("http.path", "HOST"), else it is the one
+ * with the fewest edits. NULL when more than a third of wrong would have to change. */
+static const char *nearest(struct str wrong, const char *const *names, size_t n)
+{
+    const char *best = NULL;
+    size_t best_distance = wrong.len / 3 + 1;
+
+    if (wrong.len > NAME_MAX_COMPARED)
+        return NULL;
+    for (size_t i = 0; i < n; i++) {
+        size_t distance = edit_distance(wrong, str_of(names[i]));
+
+        if (str_eq_nocase(last_part(wrong), last_part(str_of(names[i]))))
+            return names[i];
+        if (distance < best_distance) {
+            best = names[i];
+            best_distance = distance;
+        }
+    }
+    return best;
+}
+
+/* "a, b, c" of those that are not NULL, cut where the buffer ends. */
+static void join(const char *const *names, size_t n, char *out, size_t cap)
+{
+    struct buf b;
+
+    buf_init(&b, out, cap - 1);
+    for (size_t i = 0; i < n; i++) {
+        if (names[i] == NULL)
+            continue;
+        if (b.len > 0)
+            buf_put_cstr(&b, ", ");
+        buf_put_cstr(&b, names[i]);
+    }
+    out[b.len] = '\0';
+}
+
+static bool unknown(struct str name, const char *what, enum err_code code, const char *const *names, size_t n,
+                    struct err *e)
+{
+    struct str shown = str_cut_utf8(name, NAME_SHOWN);
+    const char *near = nearest(name, names, n);
+    char list[ERR_TEXT_MAX - 150];
+
+    if (near != NULL)
+        return err_set(e, code, "", "unknown %s \"%.*s\": did you mean \"%s\"?", what, STR_ARG(shown), near);
+    join(names, n, list, sizeof(list));
+    return err_set(e, code, "", "unknown %s \"%.*s\": known are %s", what, STR_ARG(shown), list);
+}
+
+bool field_unknown(struct str name, struct err *e)
+{
+    const char *names[FIELD_N];
+
+    for (size_t i = 0; i < FIELD_N; i++)
+        names[i] = fields[i].name;
+    return unknown(name, "field", ERR_EXPR_UNKNOWN_FIELD, names, FIELD_N, e);
+}
+
+bool operator_unknown(struct str name, struct err *e)
+{
+    const char *names[OP_N];
+
+    for (size_t i = 0; i < OP_N; i++)
+        names[i] = operators[i].name;
+    return unknown(name, "operator", ERR_EXPR_UNKNOWN_OPERATOR, names, OP_N, e);
+}
+
+bool operator_takes(enum op op, enum field f, struct err *e)
+{
+    const char *names[OP_N];
+    char list[ERR_TEXT_MAX - 150];
+
+    if ((operators[op].types & fields[f].type) != 0)
+        return true;
+    for (size_t i = 0; i < OP_N; i++)
+        names[i] = (operators[i].types & fields[f].type) != 0 ? operators[i].name : NULL;
+    join(names, OP_N, list, sizeof(list));
+    return err_set(e, ERR_EXPR_TYPE, "", "%s does not take %s: use one of %s", fields[f].name, operators[op].name,
+                   list);
+}

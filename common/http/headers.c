@@ -1,0 +1,145 @@
+/* Header lists in HAProxy's binary encoding, and which names and values may stand in them. */
+#include "common/http/headers.h"
+
+#include "common/base/varint.h"
+
+enum { NAME_MAX_BYTES = 256, VALUE_MAX_BYTES = 8 * 1024 };
+
+static bool get_string(struct str *in, struct str *out)
+{
+    uint64_t len;
+    struct str rest = *in;
+    if (!varint_get(&rest, &len) || len > rest.len)
+        return false;
+    *out = str_sub(rest, 0, (size_t)len);
+    *in = str_sub(rest, (size_t)len, rest.len);
+    return true;
+}
+
+bool headers_decode(struct str bin, struct arena *a, struct headers *out)
+{
+    struct header items[HEADERS_MAX];
+    size_t n = 0;
+    for (;;) {
+        struct header h;
+        if (!get_string(&bin, &h.name) || !get_string(&bin, &h.value))
+            return false;
+        if (h.name.len == 0) {
+            if (h.value.len != 0 || bin.len != 0)
+                return false;
+            break;
+        }
+        if (n == HEADERS_MAX)
+            return false;
+        items[n++] = h;
+    }
+    struct header *copy = arena_take_n(a, n, sizeof(*copy));
+    if (copy == NULL)
+        return false;
+    if (n > 0)
+        memcpy(copy, items, n * sizeof(*copy));
+    *out = (struct headers){copy, n};
+    return true;
+}
+
+bool headers_get(const struct headers *h, struct str name, struct str *value)
+{
+    for (size_t i = 0; i < h->n; i++) {
+        if (str_eq_nocase(h->items[i].name, name)) {
+            *value = h->items[i].value;
+            return true;
+        }
+    }
+    return false;
+}
+
+size_t headers_count(const struct headers *h, struct str name)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < h->n; i++)
+        n += str_eq_nocase(h->items[i].name, name) ? 1 : 0;
+    return n;
+}
+
+static void put_string(struct buf *b, struct str s)
+{
+    varint_put(b, s.len);
+    buf_put(b, s);
+}
+
+void headers_put_del(struct buf *b, struct str name)
+{
+    put_string(b, name);
+}
+
+void headers_end_del(struct buf *b)
+{
+    varint_put(b, 0);
+}
+
+void headers_put_add(struct buf *b, struct str name, struct str value)
+{
+    put_string(b, name);
+    put_string(b, value);
+}
+
+void headers_end_add(struct buf *b)
+{
+    varint_put(b, 0);
+    varint_put(b, 0);
+}
+
+bool header_name_ok(struct str name)
+{
+    return name.len <= NAME_MAX_BYTES && str_is_token(name);
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+bool header_value_ok(struct str value)
+{
+    if (value.len > VALUE_MAX_BYTES)
+        return false;
+    if (value.len > 0 && (is_blank(value.p[0]) || is_blank(value.p[value.len - 1])))
+        return false;
+    for (size_t i = 0; i < value.len; i++) {
+        unsigned char c = (unsigned char)value.p[i];
+        if ((c < 0x20 && c != '\t') || c == 0x7f)
+            return false;
+    }
+    return true;
+}
+
+/* CGI-style upstreams read '_' and '-' alike, so a twin of a reserved name is as good as the name. */
+static bool begins_with_twin(struct str name, struct str prefix)
+{
+    if (name.len < prefix.len)
+        return false;
+    for (size_t i = 0; i < prefix.len; i++) {
+        char c = name.p[i] == '_' ? '-' : ascii_lower(name.p[i]);
+        if (c != prefix.p[i])
+            return false;
+    }
+    return true;
+}
+
+bool header_name_reserved(struct str name)
+{
+    static const struct {
+        struct str text;
+        bool is_prefix;
+    } rows[] = {
+#define RESERVED_HEADER(text) {{(text), sizeof(text) - 1}, false},
+#define RESERVED_PREFIX(text) {{(text), sizeof(text) - 1}, true},
+#include "schemas/reserved_headers.def"
+#undef RESERVED_HEADER
+#undef RESERVED_PREFIX
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if ((rows[i].is_prefix || name.len == rows[i].text.len) && begins_with_twin(name, rows[i].text))
+            return true;
+    return false;
+}

@@ -1,0 +1,87 @@
+/* Identification: host, method and path in their one form, and the refusal of what has none. */
+#include "common/policy/identify.h"
+
+#include "common/http/target.h"
+
+static bool is_method(struct str s)
+{
+    for (size_t i = 0; i < s.len; i++)
+        if (ascii_lower(s.p[i]) == s.p[i] && ascii_is_alpha(s.p[i]))
+            return false;
+    return str_is_token(s);
+}
+
+/* The Host header's value; false when there are several that differ. */
+static bool find_host(const struct headers *h, struct str *host)
+{
+    bool found = false;
+
+    *host = STR_NONE;
+    for (size_t i = 0; i < h->n; i++) {
+        if (!str_eq_nocase(h->items[i].name, STR("host")))
+            continue;
+        if (found && !str_eq(h->items[i].value, *host))
+            return false;
+        *host = h->items[i].value;
+        found = true;
+    }
+    return true;
+}
+
+/* Puts path and cleaned query together; borrows the url's own bytes where nothing changed. False: no memory. */
+static bool build_uri(const struct target *t, const struct path *path, struct arena *a, struct identity *out)
+{
+    struct str query = STR_NONE;
+
+    if (t->has_query && !target_clean_query(t->query, a, &query))
+        return false;
+    if (str_eq(path->forward, t->path) && str_eq(query, t->query)) {
+        size_t len = t->path.len + (t->has_query ? 1 + t->query.len : 0);
+        out->forward_uri = (struct str){t->path.p, len}; /* the query follows the path in the url */
+        return true;
+    }
+    bool has_query = query.len > 0 || (t->has_query && t->query.len == 0);
+    char *p = arena_take_bytes(a, path->forward.len + 1 + query.len);
+    if (!p)
+        return false;
+    struct buf b;
+    buf_init(&b, p, path->forward.len + 1 + query.len);
+    buf_put(&b, path->forward);
+    if (has_query) {
+        buf_put_byte(&b, '?');
+        buf_put(&b, query);
+    }
+    out->forward_uri = buf_str(&b);
+    out->uri_changed = true;
+    return true;
+}
+
+void identify(const struct identify_input *in, struct arena *a, struct identity *out)
+{
+    struct target t;
+    struct path path = {0};
+    struct str host;
+
+    *out = (struct identity){.refused = DECISION_ALLOW};
+    target_split(in->url, &t);
+    out->facts = (struct expr_facts){.method = in->method, .path = t.path, .ip = in->src, .has_ip = in->has_src};
+    bool one_host = find_host(in->headers, &host);
+    bool memory = target_host(host, a, &out->facts.host);
+    out->path_verdict = path_normalise(t.path, a, &path);
+    if (out->path_verdict == PATH_OK)
+        out->facts.path = path.normal;
+    memory = memory && out->path_verdict != PATH_NO_MEMORY;
+
+    if (!memory)
+        out->refused = DECISION_UNAVAILABLE;
+    else if (!in->has_src)
+        out->refused = DECISION_IDENTITY;
+    else if (out->path_verdict != PATH_OK)
+        out->refused = DECISION_PATH;
+    else if (!is_method(in->method))
+        out->refused = DECISION_METHOD;
+    else if (!one_host)
+        out->refused = DECISION_BAD_REQUEST;
+    else if (!build_uri(&t, &path, a, out))
+        out->refused = DECISION_UNAVAILABLE;
+}

@@ -1,0 +1,29 @@
+/* The first look at a request: what it asks for in the one form that everything later relies on, and what is refused at once. */
+#ifndef COMMON_POLICY_IDENTIFY_H
+#define COMMON_POLICY_IDENTIFY_H
+
+#include "common/http/path.h"
+#include "common/policy/policy.h"
+
+struct identify_input {
+    struct str method, url; /* as sent */
+    const struct headers *headers;
+    struct addr src;
+    bool has_src;
+};
+
+struct identity {
+    struct expr_facts facts;
+    struct str forward_uri; /* path and query to forward; equals the sent ones when nothing had to change */
+    bool uri_changed;       /* against the origin-form of the url as sent */
+    enum decision refused;  /* DECISION_ALLOW: go on; else IDENTITY, PATH, METHOD, BAD_REQUEST (all 400 bad_request), UNAVAILABLE (no memory) */
+    enum path_verdict path_verdict;
+};
+
+/* Order of refusals: client address (IDENTITY), path, method (a token without lower-case letters), several Host headers of different values
+ * (BAD_REQUEST: an upstream could pick the other one). No Host header reads as the empty host. Facts that could be read are filled in even
+ * when refused, for the record: host and method as far as they go, path as sent when it has no normal form. forward_uri is empty when
+ * refused. Borrows from input and the arena. */
+void identify(const struct identify_input *in, struct arena *a, struct identity *out);
+
+#endif
