@@ -48,6 +48,12 @@ static struct str text_of(const struct expr_facts *facts, enum field f)
     return STR_NONE;
 }
 
+/* Whether part stands at byte `at` of text, which has as many bytes from there. */
+static bool stands_at(struct str text, size_t at, struct str part)
+{
+    return part.len == 0 || memcmp(text.p + at, part.p, part.len) == 0;
+}
+
 /* A missing value is never what a positive form asks for. */
 static bool holds(const struct predicate *p, const struct expr_facts *facts)
 {
@@ -55,15 +61,15 @@ static bool holds(const struct predicate *p, const struct expr_facts *facts)
 
     switch (p->kind) {
     case TEXT_IS:
-        return str_eq(text, p->text);
+        return text.len == p->text.len && stands_at(text, 0, p->text);
     case TEXT_IN:
         return string_set_has(&p->texts, text);
     case TEXT_CONTAINS:
         return str_find(text, p->text) != SIZE_MAX;
     case TEXT_BEGINS:
-        return text.len >= p->text.len && str_eq((struct str){text.p, p->text.len}, p->text);
+        return text.len >= p->text.len && stands_at(text, 0, p->text);
     case TEXT_ENDS:
-        return str_ends(text, p->text);
+        return text.len >= p->text.len && stands_at(text, text.len - p->text.len, p->text);
     case ADDRESS_IN:
         return facts->has_ip && addr_set_has(&p->addresses, &facts->ip);
     }

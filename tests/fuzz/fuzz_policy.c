@@ -1,0 +1,92 @@
+/* Any bytes as a policy document: it compiles or it has faults, and what compiles decides about every request. */
+#include <jansson.h>
+
+#include "common/policy/identify.h"
+#include "common/policy/simulate.h"
+#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/guarantee.h"
+
+static const struct {
+    struct str method, url, host, ip;
+} requests[] = {
+    {{"GET", 3}, {"/", 1}, {"shop.example", 12}, {"192.0.2.1", 9}},
+    {{"POST", 4}, {"/v1/login?a=1&%zz", 17}, {"A.Example:8080", 14}, {"10.1.2.3", 8}},
+    {{"DELETE", 6}, {"http://h/admin//x|;y", 20}, {"", 0}, {"2001:db8::1", 11}},
+};
+
+static void decide_all(const struct policy *p, struct request_view *view, struct arena *a)
+{
+    struct settings settings;
+    struct rule_hits hits;
+    struct limit_choice limits;
+    struct header_edit edit;
+    struct headers added;
+
+    GUARANTEE(policy_config(p, view, a, &settings, &hits) && hits.n <= p->n_config_rules);
+    for (int k = 0; k < KIND_N; k++)
+        GUARANTEE(settings.responses[k] && settings.responses[k]->status == kind_status((enum kind) k));
+    GUARANTEE(policy_select_limits(p, view, a, &limits) && limits.n <= POLICY_SITE_WIDE_MAX + POLICY_LIMITED_RULES_MAX);
+    GUARANTEE(policy_headers(p, view, a, &edit, &hits) && hits.n <= p->n_header_rules);
+    GUARANTEE((edit.add.len > 0) == (edit.del.len > 0));
+    if (edit.add.len > 0) {
+        GUARANTEE(headers_decode(edit.add, a, &added));
+        for (size_t i = 0; i < added.n; i++)
+            GUARANTEE(header_name_ok(added.items[i].name) && !header_name_reserved(added.items[i].name) && header_value_ok(added.items[i].value));
+    }
+}
+
+static void ask(const struct policy *p, size_t n, bool with_address)
+{
+    struct header items[] = {{STR("host"), requests[n].host}, {STR("x-tenant"), STR("evil")}, {STR("x-tenant"), STR("worse")}};
+    struct headers h = {.items = items, .n = 3};
+    struct identify_input in = {.method = requests[n].method, .url = requests[n].url, .headers = &h, .has_src = true};
+    struct arena a;
+    struct identity id;
+
+    arena_init(&a, 16 * 1024, 0);
+    GUARANTEE(addr_parse(requests[n].ip, &in.src));
+    identify(&in, &a, &id);
+    struct request_view view = {.facts = id.facts, .headers = &h};
+    view.facts.has_ip = with_address;
+    decide_all(p, &view, &a);
+    arena_release(&a);
+}
+
+static void simulate_one(const struct policy *p)
+{
+    json_t *request = json_pack("{s:s, s:s, s:s, s:s}", "method", "GET", "host", "shop.example", "path", "/admin", "ip", "192.0.2.1"), *out = NULL;
+    struct errlist errors;
+
+    GUARANTEE(request && errlist_init(&errors, 0));
+    GUARANTEE(simulate(p, request, &out, &errors) && errors.n == 0 && json_object_size(out) == 9);
+    json_decref(out);
+    json_decref(request);
+    errlist_release(&errors);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    json_t *document = NULL;
+    struct policy *p = NULL;
+    struct errlist errors, warnings;
+    struct err e;
+
+    err_clear(&e);
+    if (!jx_parse((struct str){(const char *) data, size}, JX_DOCUMENT_MAX_BYTES, &document, &e))
+        return 0;
+    GUARANTEE(errlist_init(&errors, 0) && errlist_init(&warnings, 0));
+    bool ok = policy_compile(document, &p, &errors, &warnings);
+    json_decref(document); /* the policy must not need it any more */
+    GUARANTEE(ok == (errors.n == 0) && ok == (p != NULL));
+    if (ok) {
+        for (size_t i = 0; i < sizeof requests / sizeof requests[0]; i++) {
+            ask(p, i, true);
+            ask(p, i, false);
+        }
+        simulate_one(p);
+    }
+    policy_free(&p);
+    errlist_release(&errors);
+    errlist_release(&warnings);
+    return 0;
+}

@@ -1,0 +1,84 @@
+/* What expressions mean beyond their form: literals that their field can never have, and none refused that it can. The
+ * rules are rows of tests/cases/expr. */
+#include <CUnit/CUnit.h>
+
+#include "tests/unit/cases.h"
+#include "tests/unit/expr_rows.h"
+
+static void check_meaning(const json_t *row)
+{
+    static const enum expr_phase phases[] = {EXPR_CONFIG, EXPR_RATE, EXPR_HEADERS};
+    const json_t *ast = json_object_get(row, "ast");
+    const struct expr *x = expr_row_decode(ast != NULL ? ast : json_object_get(row, "text"));
+
+    if (!CASE_CHECK_GOT(row, x != NULL, expr_errors.n > 0 ? str_of(expr_errors.items[0].text) : STR_NONE))
+        return;
+    for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++) {
+        expr_errors.n = 0;
+        CASE_CHECK(row, expr_check(x, phases[i], "/x", &expr_errors) == (expr_errors.n == 0));
+        expr_row_check_errors(row, true);
+    }
+}
+
+static void meaning(void)
+{
+    expr_each_row("tests/cases/expr/meaning.json", check_meaning);
+}
+
+/* Whether `field operator value` is found able to match. */
+static bool can_match(const char *field, const char *operator_name, struct str value)
+{
+    json_t *ast = json_pack("{s:s,s:s,s:o*}", "field", field, "operator", operator_name, "value",
+                            json_stringn(value.p, value.len));
+    const struct expr *x = expr_row_decode(ast);
+    bool ok = x != NULL && expr_check(x, EXPR_CONFIG, "", &expr_errors);
+
+    json_decref(ast);
+    expr_forget();
+    return ok;
+}
+
+/* value is what a request can have: every beginning, ending and inside of it is a literal that can match. */
+static void check_possible(const json_t *row, const char *field, struct str value)
+{
+    CASE_CHECK_GOT(row, can_match(field, "eq", value), value);
+    for (size_t from = 0; from < value.len; from++) {
+        for (size_t to = from + 1; to <= value.len; to++) {
+            struct str part = str_sub(value, from, to);
+
+            if (!str_is_utf8(part))
+                continue;
+            CASE_CHECK_GOT(row, can_match(field, "contains", part), part);
+            CASE_CHECK_GOT(row, from > 0 || can_match(field, "starts_with", part), part);
+            CASE_CHECK_GOT(row, to < value.len || can_match(field, "ends_with", part), part);
+        }
+    }
+}
+
+static void check_possible_path(const json_t *row)
+{
+    check_possible(row, "http.request.uri.path", case_str(row, "normal"));
+}
+
+/* The only hosts left out are malformed ones: an open bracket, or a second dot at the end. */
+static void check_possible_host(const json_t *row)
+{
+    struct str host = case_str(row, "host");
+
+    if (!str_ends(host, STR(".")) && str_find_byte(host, '[') == SIZE_MAX)
+        check_possible(row, "http.host", host);
+}
+
+static void possible_literals(void)
+{
+    expr_each_row("tests/cases/http/path_accepted.json", check_possible_path);
+    expr_each_row("tests/cases/http/target_host.json", check_possible_host);
+}
+
+void test_expr_check_register(void)
+{
+    CU_pSuite s = CU_add_suite("expr_check", expr_set_up, expr_tear_down);
+
+    CU_add_test(s, "a literal that its field can never have is refused where it stands", meaning);
+    CU_add_test(s, "no literal that a request can have is refused as impossible", possible_literals);
+}
