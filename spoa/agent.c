@@ -1,0 +1,242 @@
+/* The life of an agent: settings, policy, workers, listeners, signals, orderly end. */
+#include "spoa/agent.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/base/log.h"
+#include "spoa/agent_priv.h"
+
+/* HAProxy checks every 200 ms: after three intervals it has moved to another agent, if there is one. */
+static const double drain_s = 0.6;
+static const uint64_t end_wait_ms = 3000;
+
+static size_t cores(void)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) != 0)
+        return 1;
+    return (size_t) CPU_COUNT(&set);
+}
+
+/* HAProxy puts 20 streams on a connection; every thread of it may keep one more open. */
+static size_t peers_max(const struct settings_edge *s)
+{
+    return (size_t) s->max_inflight / 20 + 256;
+}
+
+static void wake_workers(void *ctx)
+{
+    struct agent *a = ctx;
+    for (size_t i = 0; i < a->n_workers; i++)
+        worker_wake(&a->workers[i]);
+}
+
+static void on_accept(struct ev_loop *loop, struct ev_io *watcher, int events)
+{
+    (void) loop;
+    (void) events;
+    struct agent *a = watcher->data;
+    for (;;) {
+        int fd = accept4(watcher->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd < 0)
+            return;
+        worker_give(&a->workers[a->next_worker], fd);
+        a->next_worker = (a->next_worker + 1) % a->n_workers;
+    }
+}
+
+static void on_drained(struct ev_loop *loop, struct ev_timer *watcher, int events)
+{
+    (void) watcher;
+    (void) events;
+    ev_break(loop, EVBREAK_ALL);
+}
+
+static void on_stop(struct ev_loop *loop, struct ev_signal *watcher, int events)
+{
+    (void) events;
+    struct agent *a = watcher->data;
+    if (atomic_exchange(&a->stopping, true))
+        return;
+    log_event(LOG_LEVEL_INFO, "stopping", "health checks are refused from now on; requests are answered until HAProxy has moved on");
+    for (size_t i = 0; i < a->n_workers; i++)
+        worker_drain(&a->workers[i]);
+    ev_timer_start(loop, &a->drained);
+}
+
+static void on_hup(struct ev_loop *loop, struct ev_signal *watcher, int events)
+{
+    (void) loop;
+    (void) events;
+    struct agent *a = watcher->data;
+    policy_file_reload(&a->policy_file);
+}
+
+static void signal_start(struct agent *a, struct ev_signal *watcher, void (*fn)(struct ev_loop *, struct ev_signal *, int), int signum)
+{
+    ev_signal_init(watcher, fn, signum);
+    watcher->data = a;
+    ev_signal_start(a->loop, watcher);
+}
+
+/* The descriptor of EDGE_READY_FD tells the launcher whether this agent can take over: "ready", or closed without a word while there is no
+ * policy. */
+static void announce_ready(const struct agent *a)
+{
+    int fd = (int) a->settings.ready_fd;
+    if (fd == 0)
+        return;
+    static const char line[] = "ready\n";
+    if (atomic_load(&a->policy_file.version) != 0 && write(fd, line, sizeof line - 1) < 0)
+        log_event(LOG_LEVEL_WARN, "ready_unheard", "the launcher's pipe is closed: %s", strerror(errno));
+    close(fd);
+}
+
+static bool workers_start(struct agent *a, struct err *e)
+{
+    a->n_workers = a->settings.workers != 0 ? (size_t) a->settings.workers : cores();
+    if (a->n_workers > AGENT_WORKERS_MAX)
+        a->n_workers = AGENT_WORKERS_MAX;
+    a->workers = calloc(a->n_workers, sizeof *a->workers);
+    if (a->workers == NULL)
+        return err_set(e, ERR_NO_MEMORY, "", "no memory for %zu workers", a->n_workers);
+    for (size_t i = 0; i < a->n_workers; i++) {
+        if (!worker_init(&a->workers[i], a->store, &clock_system, (unsigned) a->settings.agent_index, peers_max(&a->settings), e))
+            return false;
+        a->slots[i] = &a->workers[i].requests.lease_slot;
+    }
+    for (size_t i = 0; i < a->n_workers; i++)
+        if (!worker_start(&a->workers[i], e))
+            return false;
+    return true;
+}
+
+static bool records_start(struct agent *a, struct err *e)
+{
+    char at[256];
+    int fd;
+    snprintf(at, sizeof at, "unix@%s/records-%u.sock", a->settings.run_dir, (unsigned) a->settings.agent_index);
+    access_log_init(&a->access_log, (unsigned) a->settings.agent_index, &a->writer, &clock_system);
+    return writer_start(&a->writer, STDOUT_FILENO, e) && spop_listen(str_of(at), &fd, e) &&
+           intake_start(&a->intake, fd, access_log_record, &a->access_log, e);
+}
+
+static bool httpd_start(struct agent *a, struct err *e)
+{
+    static const struct httpd_route routes[] = {
+        {"/livez", agent_livez},
+        {"/readyz", agent_readyz},
+        {"/metrics", agent_metrics},
+        {NULL, NULL},
+    };
+    struct listen_addr at;
+    if (!parse_listen(str_of(a->settings.internal_listen), &at, "EDGE_INTERNAL_LISTEN", e))
+        return false;
+    if (at.port != 0)
+        at.port = (uint16_t) (at.port + a->settings.agent_index);
+    return httpd_new(&a->httpd, at, routes, a, e);
+}
+
+static bool spop_start(struct agent *a, struct err *e)
+{
+    char at[256];
+    int fd;
+    if (a->settings.spop_listen[0] != '\0')
+        snprintf(at, sizeof at, "%s", a->settings.spop_listen);
+    else
+        snprintf(at, sizeof at, "unix@%s/agent-%u.sock", a->settings.run_dir, (unsigned) a->settings.agent_index);
+    if (!spop_listen(str_of(at), &fd, e))
+        return false;
+    ev_io_init(&a->accept, on_accept, fd, EV_READ);
+    a->accept.data = a;
+    ev_io_start(a->loop, &a->accept);
+    log_event(LOG_LEVEL_INFO, "listening", "SPOP on %s with %zu workers; limits are counted in this agent's memory", at, a->n_workers);
+    return true;
+}
+
+/* Everything but the loop; the SPOP socket comes last, so that whoever can connect is served. */
+static bool agent_start(struct agent *a, struct err *e)
+{
+    a->loop = ev_default_loop(EVFLAG_NOENV);
+    if (a->loop == NULL)
+        return err_set(e, ERR_IO, "", "cannot create an event loop");
+    signal_start(a, &a->on_term, on_stop, SIGTERM);
+    signal_start(a, &a->on_int, on_stop, SIGINT);
+    signal_start(a, &a->on_hup, on_hup, SIGHUP);
+    ev_timer_init(&a->drained, on_drained, drain_s, 0.);
+
+    if (!rate_store_new(&a->store, AGENT_KEYS_MAX, e) || !workers_start(a, e))
+        return false;
+    if (!policy_file_init(&a->policy_file, a->settings.policy_file, a->slots, a->n_workers, wake_workers, a, e))
+        return false;
+    policy_file_load(&a->policy_file);
+    return policy_file_start(&a->policy_file, e) && records_start(a, e) && httpd_start(a, e) && spop_start(a, e);
+}
+
+/* False: a worker still had something to say after end_wait_ms. */
+static bool workers_end(struct agent *a)
+{
+    bool ended = true;
+    for (size_t i = 0; i < a->n_workers; i++)
+        worker_stop(&a->workers[i]);
+    for (size_t i = 0; i < a->n_workers; i++)
+        ended &= worker_join(&a->workers[i], end_wait_ms);
+    for (size_t i = 0; ended && i < a->n_workers; i++)
+        worker_release(&a->workers[i]);
+    return ended;
+}
+
+static void agent_end(struct agent *a)
+{
+    if (!workers_end(a)) {
+        log_event(LOG_LEVEL_WARN, "stopped", "a peer did not read its answers; ended without it");
+        intake_stop(&a->intake);
+        writer_stop(&a->writer);
+        exit(0);
+    }
+    policy_file_stop(&a->policy_file);
+    policy_file_release(&a->policy_file);
+    intake_stop(&a->intake);
+    writer_stop(&a->writer);
+    access_log_release(&a->access_log);
+    httpd_free(&a->httpd);
+    rate_store_free(&a->store);
+    free(a->workers);
+    ev_io_stop(a->loop, &a->accept);
+    close(a->accept.fd);
+    log_event(LOG_LEVEL_INFO, "stopped", "every pending request was answered");
+}
+
+int agent_main(char *const envp[])
+{
+    static struct agent a;
+    struct errlist errors;
+    if (!errlist_init(&errors, 0))
+        return 1;
+    bool ok = settings_load(&a.settings, SETTINGS_SERVE, envp, &errors);
+    char component[16];
+    snprintf(component, sizeof component, "agent-%u", ok ? (unsigned) a.settings.agent_index : 0);
+    log_init(component, LOG_LEVEL_INFO);
+    for (size_t i = 0; i < errors.n; i++)
+        log_err(LOG_LEVEL_ERROR, "setting", &errors.items[i]);
+    errlist_release(&errors);
+    if (!ok)
+        return 2;
+
+    signal(SIGPIPE, SIG_IGN);
+    struct err e;
+    err_clear(&e);
+    if (!agent_start(&a, &e)) {
+        log_err(LOG_LEVEL_ERROR, "start_failed", &e);
+        return 1;
+    }
+    announce_ready(&a);
+    ev_run(a.loop, 0);
+    agent_end(&a);
+    return 0;
+}

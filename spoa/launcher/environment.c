@@ -1,0 +1,216 @@
+/* The environments of the children: an explicit list each, derived from the settings. */
+#include "spoa/launcher/environment.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "common/base/parse.h"
+
+enum { VARIABLES_MAX = 64 };
+
+/* Names that are stripped from every request: before the call what only the edge may say, after it what the agent reads. */
+#define STRIP_BEFORE "^x[_-]edge[_-]"
+#define STRIP_AFTER  "^(forwarded|x[_-]forwarded[_-].*|x[_-]request[_-]id)$"
+
+/* Of every process; and of agents only, what a build with sanitizers reads. */
+static const char *const passed_to_all[] = {"PATH",          "TZ",           "TMPDIR", "LANG", "LC_ALL",
+                                            "SSL_CERT_FILE", "SSL_CERT_DIR", NULL};
+static const char *const passed_to_agents[] = {"ASAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS", NULL};
+
+static const struct {
+    const char *name;
+    unsigned readers;
+} rows[] = {
+#define SETTING_ROW(member, name, type, dflt, min, max, readers, meaning) {name, readers},
+#include "schemas/settings.def"
+};
+
+struct list {
+    struct arena *arena;
+    char *v[VARIABLES_MAX + 1];
+    size_t n;
+    bool failed;
+};
+
+static void PRINTF_LIKE(3, 4) put(struct list *l, const char *name, const char *fmt, ...)
+{
+    const size_t name_len = strlen(name);
+    va_list args, again;
+    int len;
+    char *entry;
+
+    va_start(args, fmt);
+    va_copy(again, args);
+    len = vsnprintf(NULL, 0, fmt, args);
+    va_end(args);
+    entry = len < 0 || l->n == VARIABLES_MAX ? NULL : arena_take_bytes(l->arena, name_len + (size_t)len + 2);
+    if (entry == NULL) {
+        l->failed = true;
+    } else {
+        memcpy(entry, name, name_len);
+        entry[name_len] = '=';
+        (void)vsnprintf(entry + name_len + 1, (size_t)len + 1, fmt, again);
+        l->v[l->n++] = entry;
+    }
+    va_end(again);
+}
+
+static void put_u64(struct list *l, const char *name, uint64_t value)
+{
+    put(l, name, "%ju", (uintmax_t)value);
+}
+
+/* Copies a variable of the launcher's environment, if it is there. */
+static void pass(struct list *l, char *const envp[], const char *name)
+{
+    const char *value = settings_env(envp, name);
+
+    if (value != NULL)
+        put(l, name, "%s", value);
+}
+
+static bool finish(struct list *l, char ***out)
+{
+    char **v = l->failed ? NULL : ARENA_NEW_N(l->arena, l->n + 1, char *);
+
+    if (v == NULL)
+        return false;
+    memcpy(v, l->v, l->n * sizeof(*v));
+    *out = v;
+    return true;
+}
+
+/* One address as a `bind ... v4v6` line takes it: all addresses are those of both families where there are two. */
+static void put_bind(struct buf *b, struct str text, bool has_ipv6)
+{
+    struct listen_addr at;
+    struct err e;
+
+    err_clear(&e);
+    if (!parse_listen(str_trim(text), &at, "", &e)) {
+        b->full = true; /* settings_load let only well-formed lists pass */
+        return;
+    }
+    if (at.host.len == 0)
+        buf_put(b, has_ipv6 ? STR("[::]") : STR("0.0.0.0"));
+    else if (str_find_byte(at.host, ':') != SIZE_MAX)
+        buf_printf(b, "[%.*s]", STR_ARG(at.host));
+    else
+        buf_put(b, at.host);
+    buf_put_byte(b, ':');
+    buf_put_u64(b, at.port);
+}
+
+static void put_binds(struct list *l, const char *name, const char *text, bool has_ipv6)
+{
+    const struct str whole = str_of(text);
+    const size_t cap = 8 * whole.len + 64; /* ":80," becomes "0.0.0.0:80," */
+    char *storage = arena_take_bytes(l->arena, cap);
+    struct str part;
+    struct buf b;
+
+    if (storage == NULL) {
+        l->failed = true;
+        return;
+    }
+    buf_init(&b, storage, cap);
+    for (size_t at = 0; at <= whole.len; at += part.len + 1) {
+        const struct str tail = str_sub(whole, at, whole.len);
+
+        part = str_sub(tail, 0, str_find_byte(tail, ','));
+        if (at > 0)
+            buf_put_byte(&b, ',');
+        put_bind(&b, part, has_ipv6);
+    }
+    if (b.full)
+        l->failed = true;
+    else
+        put(l, name, "%.*s", STR_ARG(buf_str(&b)));
+}
+
+static void put_listeners(struct list *l, const struct deployment *d)
+{
+    put_binds(l, "EDGE_LISTEN", d->settings.listen, d->has_ipv6);
+    put_binds(l, "EDGE_HEALTH_LISTEN", d->settings.health_listen, d->has_ipv6);
+    if (d->settings.tls_listen[0] != '\0') {
+        put_binds(l, "EDGE_TLS_LISTEN", d->settings.tls_listen, d->has_ipv6);
+        put(l, "EDGE_TLS_CERT", "%s", d->settings.tls_cert);
+    }
+}
+
+static void put_upstream(struct list *l, const struct deployment *d)
+{
+    const bool is_v6 = strchr(d->upstream.host, ':') != NULL;
+
+    put(l, "EDGE_UPSTREAM_ADDR", is_v6 ? "[%s]:%u" : "%s:%u", d->upstream.host, (unsigned)d->upstream.port);
+    put_u64(l, "EDGE_UPSTREAM_CONNECT_TIMEOUT_MS", d->settings.connect_timeout_ms);
+    if (d->upstream.tls)
+        put(l, "EDGE_UPSTREAM_TLS", "1");
+    if (d->settings.upstream_proto == SETTING_UPSTREAM_H1)
+        put(l, "EDGE_UPSTREAM_H1", "1");
+    if (d->settings.upstream_proto == SETTING_UPSTREAM_H2)
+        put(l, "EDGE_UPSTREAM_H2", "1");
+}
+
+/* Both agents' names always: one that is not started is a server that is down. */
+static void put_agents(struct list *l, const struct deployment *d)
+{
+    put(l, "EDGE_AGENT_0", "unix@%s/agent-0.sock", d->run_dir);
+    put(l, "EDGE_AGENT_1", "unix@%s/agent-1.sock", d->run_dir);
+    put(l, "EDGE_RECORDS_0", "unix@%s/records-0.sock", d->run_dir);
+    put(l, "EDGE_RECORDS_1", "unix@%s/records-1.sock", d->run_dir);
+    if (d->settings.agents_active == 2)
+        put(l, "EDGE_AGENT_1_ACTIVE", "1");
+    put_u64(l, "EDGE_AGENT_TIMEOUT_MS", d->settings.agent_timeout_ms);
+    if (d->settings.on_agent_failure == SETTING_FAILURE_OPEN)
+        put(l, "EDGE_FAIL_OPEN", "1");
+}
+
+bool environment_haproxy(const struct deployment *d, struct arena *a, char ***out)
+{
+    struct list l = {.arena = a};
+
+    for (const char *const *name = passed_to_all; *name != NULL; name++)
+        pass(&l, d->envp, *name);
+    put(&l, "EDGE_RUN_DIR", "%s", d->run_dir);
+    put(&l, "EDGE_HAPROXY_DIR", "%s", d->haproxy_dir);
+    put_listeners(&l, d);
+    put_upstream(&l, d);
+    put_agents(&l, d);
+    put_u64(&l, "EDGE_BODY_LIMIT", d->settings.body_limit);
+    put_u64(&l, "EDGE_CAP_ORDINARY", d->max_inflight);
+    put_u64(&l, "EDGE_CAP_STREAMS", d->settings.max_streams);
+    put_u64(&l, "EDGE_MAXCONN", d->maxconn);
+    /* HAProxy reads 0 as "no end". */
+    put_u64(&l, "EDGE_SHUTDOWN_TIMEOUT_MS", d->settings.shutdown_timeout_ms == 0 ? 1 : d->settings.shutdown_timeout_ms);
+    if (d->settings.haproxy_threads > 0)
+        put_u64(&l, "EDGE_THREADS", d->settings.haproxy_threads);
+    put(&l, "EDGE_STRIP_BEFORE", "%s", STRIP_BEFORE);
+    put(&l, "EDGE_STRIP_AFTER", "%s", STRIP_AFTER);
+    return finish(&l, out);
+}
+
+/* Rows that agents read but whose value is the launcher's to say. */
+static bool is_decided_here(const char *name)
+{
+    return strcmp(name, "EDGE_RUN_DIR") == 0 || strcmp(name, "MAX_INFLIGHT") == 0;
+}
+
+bool environment_agent(const struct deployment *d, unsigned index, int ready_fd, struct arena *a, char ***out)
+{
+    struct list l = {.arena = a};
+
+    for (const char *const *name = passed_to_all; *name != NULL; name++)
+        pass(&l, d->envp, *name);
+    for (const char *const *name = passed_to_agents; *name != NULL; name++)
+        pass(&l, d->envp, *name);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if ((rows[i].readers & BY_AGENT) != 0 && (rows[i].readers & FROM_LAUNCHER) == 0 &&
+            !is_decided_here(rows[i].name))
+            pass(&l, d->envp, rows[i].name);
+    put(&l, "EDGE_RUN_DIR", "%s", d->run_dir);
+    put_u64(&l, "MAX_INFLIGHT", d->max_inflight);
+    put_u64(&l, "EDGE_AGENT_INDEX", index);
+    put(&l, "EDGE_READY_FD", "%d", ready_fd);
+    return finish(&l, out);
+}

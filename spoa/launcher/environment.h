@@ -1,0 +1,28 @@
+/* The environments of the children: an explicit list each, derived from the settings. */
+#ifndef SPOA_LAUNCHER_ENVIRONMENT_H
+#define SPOA_LAUNCHER_ENVIRONMENT_H
+
+#include "common/base/arena.h"
+#include "spoa/settings.h"
+
+/* Everything an edge is started with. Constant once built; all pointers outlive the launcher's loop. */
+struct deployment {
+    struct settings_edge settings;
+    char *const *envp; /* the launcher's own environment */
+    struct upstream_addr upstream;
+    const char *haproxy;     /* absolute path of the binary */
+    const char *haproxy_dir; /* absolute path */
+    const char *run_dir;     /* absolute path */
+    const char *self;        /* path of this program's binary, which agents are started from */
+    uint64_t max_inflight, maxconn;
+    bool has_ipv6;
+};
+
+/* Both: NULL-terminated, in the arena; false only when memory is refused. */
+
+/* haproxy.cfg's variables, what its libraries read (time zone, certificate stores), and nothing else. */
+MUSTUSE bool environment_haproxy(const struct deployment *d, struct arena *a, char ***out);
+/* The settings that agents read, as they were given, and what the launcher decides. ready_fd: EDGE_READY_FD. */
+MUSTUSE bool environment_agent(const struct deployment *d, unsigned index, int ready_fd, struct arena *a, char ***out);
+
+#endif

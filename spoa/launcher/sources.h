@@ -1,0 +1,27 @@
+/* The pipes that the launcher and its children write their lines to, read on the launcher's loop. */
+#ifndef SPOA_LAUNCHER_SOURCES_H
+#define SPOA_LAUNCHER_SOURCES_H
+
+#include <ev.h>
+
+#include "spoa/launcher/output.h"
+
+struct source;
+
+/* Main thread only. */
+struct sources {
+    struct ev_loop *loop;
+    struct output *output;
+    struct source *first;
+};
+
+void sources_init(struct sources *s, struct ev_loop *loop, struct output *output);
+/* A new pipe. *write_fd, close-on-exec, is the caller's: it goes to a child as standard output and error and is closed then.
+ * The source lives until every writer has closed its end. */
+MUSTUSE bool sources_open(struct sources *s, int *write_fd, struct err *e);
+/* Passes on what has been written so far, so that a child's last words stand before what is said about its end. */
+void sources_read(struct sources *s);
+/* sources_read, then closes all. */
+void sources_release(struct sources *s);
+
+#endif

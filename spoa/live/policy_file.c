@@ -1,0 +1,148 @@
+/* Loads POLICY_FILE and publishes it to the workers. */
+#include "spoa/live/policy_file.h"
+
+#include "common/base/log.h"
+
+static void log_faults(const char *path, const struct errlist *list, enum log_level level, const char *event)
+{
+    for (size_t i = 0; i < list->n; i++)
+        log_err(level, event, &list->items[i]);
+    if (list->n_dropped > 0)
+        log_event(level, event, "%s: %zu more", path, list->n_dropped);
+}
+
+static void reap(struct policy_file *f)
+{
+    lease_reap(&f->source);
+    atomic_store(&f->n_in_memory, lease_n_published(&f->source));
+}
+
+static bool publish(struct policy_file *f, struct policy *policy)
+{
+    int64_t version = policy->version;
+    if (!lease_publish(&f->source, f->slots, f->n_slots, policy)) {
+        policy_free(&policy);
+        log_event(LOG_LEVEL_ERROR, "policy_refused", "%s: no memory to publish it; the policy in force stays", f->path);
+        return false;
+    }
+    atomic_store(&f->version, version);
+    reap(f);
+    f->published(f->ctx);
+    log_event(LOG_LEVEL_INFO, "policy_loaded", "%s: version %lld is in force", f->path, (long long) version);
+    return true;
+}
+
+bool policy_file_load(struct policy_file *f)
+{
+    struct errlist errors, warnings;
+    if (!errlist_init(&errors, 0))
+        return false;
+    if (!errlist_init(&warnings, 0)) {
+        errlist_release(&errors);
+        return false;
+    }
+    struct policy *policy = NULL;
+    bool ok = policy_load(f->path, &policy, &errors, &warnings);
+    log_faults(f->path, &warnings, LOG_LEVEL_WARN, "policy_warning");
+    if (ok) {
+        ok = publish(f, policy);
+    } else {
+        log_faults(f->path, &errors, LOG_LEVEL_ERROR, "policy_error");
+        log_event(LOG_LEVEL_ERROR, "policy_refused", "%s: %zu faults; %s", f->path, errors.n + errors.n_dropped,
+                  atomic_load(&f->version) != 0 ? "the policy in force stays" : "no policy is in force, every request is refused");
+    }
+    atomic_fetch_add(ok ? &f->n_loaded : &f->n_refused, 1);
+    errlist_release(&errors);
+    errlist_release(&warnings);
+    return ok;
+}
+
+static void on_reload(struct ev_loop *loop, struct ev_async *watcher, int events)
+{
+    (void) loop;
+    (void) events;
+    policy_file_load(watcher->data);
+}
+
+static void on_reap(struct ev_loop *loop, struct ev_async *watcher, int events)
+{
+    (void) loop;
+    (void) events;
+    reap(watcher->data);
+}
+
+static void on_stop(struct ev_loop *loop, struct ev_async *watcher, int events)
+{
+    (void) watcher;
+    (void) events;
+    ev_break(loop, EVBREAK_ALL);
+}
+
+static void released(void *ctx)
+{
+    struct policy_file *f = ctx;
+    ev_async_send(f->loop, &f->reap);
+}
+
+static void async_start(struct policy_file *f, struct ev_async *watcher, void (*fn)(struct ev_loop *, struct ev_async *, int))
+{
+    ev_async_init(watcher, fn);
+    watcher->data = f;
+    ev_async_start(f->loop, watcher);
+}
+
+bool policy_file_init(struct policy_file *f, const char *path, struct lease_slot *const *slots, size_t n_slots,
+                      void (*published)(void *ctx), void *ctx, struct err *e)
+{
+    memset(f, 0, sizeof *f);
+    f->path = path;
+    f->slots = slots;
+    f->n_slots = n_slots;
+    f->published = published;
+    f->ctx = ctx;
+    f->source = (struct lease_source){.released = released, .ctx = f};
+    f->loop = ev_loop_new(EVFLAG_NOENV | EVFLAG_NOSIGMASK);
+    if (f->loop == NULL)
+        return err_set(e, ERR_IO, "", "cannot create an event loop");
+    async_start(f, &f->reload, on_reload);
+    async_start(f, &f->reap, on_reap);
+    async_start(f, &f->stop, on_stop);
+    return true;
+}
+
+static void *feed_run(void *arg)
+{
+    struct policy_file *f = arg;
+    ev_run(f->loop, 0);
+    return NULL;
+}
+
+bool policy_file_start(struct policy_file *f, struct err *e)
+{
+    int rc = pthread_create(&f->thread, NULL, feed_run, f);
+    if (rc != 0)
+        return err_set(e, ERR_IO, "", "cannot start the policy feed: %s", strerror(rc));
+    pthread_setname_np(f->thread, "edge-policy");
+    f->started = true;
+    return true;
+}
+
+void policy_file_reload(struct policy_file *f)
+{
+    ev_async_send(f->loop, &f->reload);
+}
+
+void policy_file_stop(struct policy_file *f)
+{
+    if (!f->started)
+        return;
+    ev_async_send(f->loop, &f->stop);
+    pthread_join(f->thread, NULL);
+    f->started = false;
+}
+
+void policy_file_release(struct policy_file *f)
+{
+    lease_reap(&f->source);
+    ev_loop_destroy(f->loop);
+}

@@ -1,0 +1,41 @@
+/* The policy feed of POLICY_FILE: compiles the file on a thread of its own, at start and on request, and publishes what is valid. */
+#ifndef SPOA_LIVE_POLICY_FILE_H
+#define SPOA_LIVE_POLICY_FILE_H
+
+#include <ev.h>
+#include <pthread.h>
+
+#include "spoa/live/lease.h"
+
+struct policy_file {
+    const char *path;
+    struct lease_slot *const *slots; /* one a worker */
+    size_t n_slots;
+    void (*published)(void *ctx); /* feed's thread: wake the workers */
+    void *ctx;
+
+    struct lease_source source;
+    struct ev_loop *loop;
+    struct ev_async reload, reap, stop;
+    pthread_t thread;
+    bool started;
+
+    /* Read by any thread. */
+    _Atomic int64_t version; /* of the published policy; 0 = none yet */
+    _Atomic uint64_t n_loaded, n_refused;
+    _Atomic uint64_t n_in_memory; /* the one in force and older ones that requests still hold */
+};
+
+/* path and slots must outlive the feed. */
+MUSTUSE bool policy_file_init(struct policy_file *f, const char *path, struct lease_slot *const *slots, size_t n_slots,
+                              void (*published)(void *ctx), void *ctx, struct err *e);
+/* Loads once on the caller's thread (faults are logged; false when the file was refused), then starts the thread. */
+bool policy_file_load(struct policy_file *f);
+MUSTUSE bool policy_file_start(struct policy_file *f, struct err *e);
+/* Any thread; returns at once. A file with faults is refused, each fault is logged and the policy in force stays. */
+void policy_file_reload(struct policy_file *f);
+/* Ends the thread; the workers must have released their slots by the time release is called. */
+void policy_file_stop(struct policy_file *f);
+void policy_file_release(struct policy_file *f);
+
+#endif

@@ -1,0 +1,130 @@
+/* From HAProxy's record and the agent's part of it to a line of the access log. */
+#include "spoa/record/access_log.h"
+
+#include <string.h>
+
+#include "common/http/target.h"
+
+/* A member's name with what stands around it: the names are ours and need no escaping. */
+#define KEY(name) STR(",\"" name "\":")
+
+void access_log_init(struct access_log *log, unsigned agent_index, struct writer *writer, const struct clock *clock)
+{
+    memset(log, 0, sizeof *log);
+    log->agent_index = agent_index;
+    log->writer = writer;
+    log->clock = clock;
+    arena_init(&log->scratch, 4096, 0);
+}
+
+void access_log_release(struct access_log *log)
+{
+    arena_release(&log->scratch);
+}
+
+static void put_text(struct buf *b, struct str key, struct str value)
+{
+    buf_put(b, key);
+    buf_put_json(b, value);
+}
+
+/* json: a quoted JSON string, escaped by HAProxy, which also escapes '/'; people and grep want that bare. */
+static void put_escaped(struct buf *b, struct str key, struct str json)
+{
+    buf_put(b, key);
+    for (size_t i = 0; i < json.len; i++) {
+        bool escape = json.p[i] == '\\' && i + 1 < json.len;
+        if (!escape || json.p[i + 1] != '/')
+            buf_put_byte(b, json.p[i]);
+        if (escape)
+            buf_put_byte(b, json.p[++i]);
+    }
+}
+
+static void put_number(struct buf *b, struct str key, int64_t value)
+{
+    buf_put(b, key);
+    buf_put_i64(b, value);
+}
+
+/* ids: joined by ','. */
+static void put_ids(struct buf *b, struct str key, struct str ids)
+{
+    if (ids.len == 0)
+        return;
+    buf_put(b, key);
+    buf_put_byte(b, '[');
+    while (ids.len > 0) {
+        size_t comma = str_find_byte(ids, ',');
+        struct str id = str_sub(ids, 0, comma);
+        buf_put_json(b, id);
+        ids = str_sub(ids, comma == SIZE_MAX ? ids.len : comma + 1, ids.len);
+        if (ids.len > 0)
+            buf_put_byte(b, ',');
+    }
+    buf_put_byte(b, ']');
+}
+
+/* The name that rules saw: lower case, without port, brackets and trailing dot. A name that had to be escaped is none and stays as it is. */
+static void put_host(struct buf *b, struct str json, struct arena *scratch)
+{
+    struct str host = str_sub(json, 1, json.len - 1), normal;
+    if (json.len >= 2 && str_find_byte(host, '\\') == SIZE_MAX && target_host(host, scratch, &normal))
+        put_text(b, KEY("server.address"), normal);
+    else
+        put_escaped(b, KEY("server.address"), json);
+}
+
+void access_log_render(const struct record *r, uint64_t ended_ms, struct arena *scratch, struct buf *out)
+{
+    char time[25];
+    clock_format_utc(ended_ms, time);
+    buf_put_cstr(out, "{\"time\":");
+    buf_put_json(out, str_of(time));
+    put_text(out, KEY("level"), STR("info"));
+    put_text(out, KEY("msg"), STR("access"));
+    put_text(out, KEY("edge.decision"), str_of(decision_name(r->rec.decision)));
+    put_number(out, KEY("http.response.status_code"), record_number(r, RECORD_STATUS, 0));
+    put_escaped(out, KEY("http.request.method"), r->fields[RECORD_METHOD]);
+    put_host(out, r->fields[RECORD_HOST], scratch);
+    put_escaped(out, KEY("url.path"), r->fields[RECORD_PATH]);
+    if (r->rec.client_ip.len > 0)
+        put_text(out, KEY("client.address"), r->rec.client_ip);
+    put_number(out, KEY("edge.config_version"), r->rec.config_version);
+    put_ids(out, KEY("edge.config_rules"), r->rec.config_rules);
+    put_ids(out, KEY("edge.request_header_rules"), r->rec.header_rules);
+    if (r->rec.rate_rule.len > 0)
+        put_text(out, KEY("edge.rate_limit_rule"), r->rec.rate_rule);
+    buf_put_cstr(out, str_eq(r->fields[RECORD_ANSWERED], STR("true")) ? ",\"edge.upstream_answered\":true" : ",\"edge.upstream_answered\":false");
+    put_text(out, KEY("request_id"), r->fields[RECORD_REQUEST_ID]);
+    put_number(out, KEY("duration_ms"), record_number(r, RECORD_TOTAL_MS, 0));
+    buf_put_byte(out, '}');
+}
+
+void access_log_record(void *ctx, struct str line)
+{
+    struct access_log *log = ctx;
+    struct record r;
+    if (!record_parse(line, &r)) {
+        atomic_fetch_add(&log->n_malformed, 1);
+        return;
+    }
+    if (!r.has_rec) {
+        if (log->agent_index == 0)
+            atomic_fetch_add(&log->n_without_verdict, 1);
+        return;
+    }
+    if (r.rec.agent != log->agent_index)
+        return;
+    atomic_fetch_add(&log->n_own, 1);
+
+    char storage[ACCESS_LINE_MAX];
+    struct buf out;
+    buf_init(&out, storage, sizeof storage);
+    access_log_render(&r, clock_real_ms(log->clock), &log->scratch, &out);
+    arena_reset(&log->scratch);
+    if (!out.full)
+        writer_put(log->writer, buf_str(&out));
+    else
+        atomic_fetch_add(&log->n_malformed, 1);
+}

@@ -1,0 +1,95 @@
+/* Two buffers: one fills while the other is being written, so a line costs a copy and a short lock. */
+#include "spoa/record/writer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static void write_all(int fd, const char *p, size_t len)
+{
+    while (len > 0) {
+        ssize_t n = write(fd, p, len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return;
+        p += n;
+        len -= (size_t) n;
+    }
+}
+
+static void *writer_run(void *arg)
+{
+    struct writer *w = arg;
+    pthread_mutex_lock(&w->lock);
+    for (;;) {
+        while (w->queued == 0 && !w->stopping)
+            pthread_cond_wait(&w->changed, &w->lock);
+        if (w->queued == 0)
+            break;
+        char *full = w->queue;
+        size_t len = w->queued;
+        w->queue = w->spare;
+        w->spare = full;
+        w->queued = 0;
+        pthread_mutex_unlock(&w->lock);
+        write_all(w->fd, full, len);
+        pthread_mutex_lock(&w->lock);
+    }
+    pthread_mutex_unlock(&w->lock);
+    return NULL;
+}
+
+bool writer_start(struct writer *w, int fd, struct err *e)
+{
+    memset(w, 0, sizeof *w);
+    w->fd = fd;
+    w->queue = malloc(WRITER_QUEUE_BYTES);
+    w->spare = malloc(WRITER_QUEUE_BYTES);
+    if (w->queue == NULL || w->spare == NULL) {
+        free(w->queue);
+        free(w->spare);
+        return err_set(e, ERR_NO_MEMORY, "", "no memory for the access log's buffers");
+    }
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_cond_init(&w->changed, NULL);
+    int rc = pthread_create(&w->thread, NULL, writer_run, w);
+    if (rc != 0) {
+        writer_stop(w);
+        return err_set(e, ERR_IO, "", "cannot start the access log's thread: %s", strerror(rc));
+    }
+    pthread_setname_np(w->thread, "edge-log");
+    w->started = true;
+    return true;
+}
+
+void writer_put(struct writer *w, struct str line)
+{
+    pthread_mutex_lock(&w->lock);
+    bool fits = line.len < WRITER_QUEUE_BYTES - w->queued;
+    if (fits) {
+        memcpy(w->queue + w->queued, line.p, line.len);
+        w->queue[w->queued + line.len] = '\n';
+        w->queued += line.len + 1;
+        pthread_cond_signal(&w->changed);
+    }
+    pthread_mutex_unlock(&w->lock);
+    atomic_fetch_add_explicit(fits ? &w->n_lines : &w->n_dropped, 1, memory_order_relaxed);
+}
+
+void writer_stop(struct writer *w)
+{
+    if (w->started) {
+        pthread_mutex_lock(&w->lock);
+        w->stopping = true;
+        pthread_cond_signal(&w->changed);
+        pthread_mutex_unlock(&w->lock);
+        pthread_join(w->thread, NULL);
+        w->started = false;
+    }
+    pthread_mutex_destroy(&w->lock);
+    pthread_cond_destroy(&w->changed);
+    free(w->queue);
+    free(w->spare);
+    w->queue = w->spare = NULL;
+}

@@ -1,0 +1,31 @@
+/* Writes lines to a descriptor from a thread of its own; when the reader is slow, lines are dropped and counted. */
+#ifndef SPOA_RECORD_WRITER_H
+#define SPOA_RECORD_WRITER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "common/base/err.h"
+
+enum { WRITER_QUEUE_BYTES = 4 * 1024 * 1024 };
+
+struct writer {
+    int fd;
+    pthread_t thread;
+    bool started;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    char *queue, *spare; /* filled by writer_put; swapped with what the thread is writing */
+    size_t queued;       /* bytes in queue */
+    bool stopping;
+    _Atomic uint64_t n_lines, n_dropped;
+};
+
+/* fd stays the caller's. */
+MUSTUSE bool writer_start(struct writer *w, int fd, struct err *e);
+/* line without its newline. Any thread; never blocks on the reader. */
+void writer_put(struct writer *w, struct str line);
+/* Writes what is queued (a reader that has gone ends that), then ends the thread. */
+void writer_stop(struct writer *w);
+
+#endif

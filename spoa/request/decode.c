@@ -1,0 +1,130 @@
+/* DECODE: the arguments of a NOTIFY, held against schemas/wire.def. */
+#include "spoa/request/contract.h"
+#include "spoa/request/request.h"
+
+enum arg_type { ARG_INT, ARG_BOOL, ARG_STR, ARG_BIN, ARG_IP };
+enum arg_need { ARG_OPTIONAL, ARG_REQUIRED };
+
+enum arg {
+#define WIRE_ARG(id, name, type, max_len, need, fetch) ARG_ID_##id,
+#include "schemas/wire.def"
+    ARG_ID_N
+};
+
+struct arg_row {
+    struct str name;
+    enum arg_type type;
+    size_t max_len;
+    enum arg_need need;
+};
+
+static const struct arg_row arg_rows[ARG_ID_N] = {
+#define WIRE_ARG(id, name, type, max_len, need, fetch) {STR(name), ARG_##type, max_len, ARG_##need},
+#include "schemas/wire.def"
+};
+
+/* HAProxy sends arguments in the order of its configuration, which is the table's: the guess is nearly always right. */
+static enum arg arg_find(struct str name, size_t guess)
+{
+    if (guess < ARG_ID_N && str_eq(arg_rows[guess].name, name))
+        return (enum arg) guess;
+    for (size_t i = 0; i < ARG_ID_N; i++)
+        if (str_eq(arg_rows[i].name, name))
+            return (enum arg) i;
+    return ARG_ID_N;
+}
+
+static bool arg_fits(const struct arg_row *row, const struct spop_value *v)
+{
+    if (v->type == SPOP_NULL)
+        return row->need == ARG_OPTIONAL;
+    switch (row->type) {
+    case ARG_INT:
+        return v->type == SPOP_INT32 || v->type == SPOP_INT64 || v->type == SPOP_UINT32 || v->type == SPOP_UINT64;
+    case ARG_BOOL:
+        return v->type == SPOP_BOOL;
+    case ARG_STR:
+        return v->type == SPOP_STR && v->s.len <= row->max_len;
+    case ARG_BIN:
+        return v->type == SPOP_BIN && v->s.len <= row->max_len;
+    case ARG_IP:
+        return v->type == SPOP_IPV4 || v->type == SPOP_IPV6;
+    }
+    return false;
+}
+
+/* The id goes into templates, headers and logs as it is, so it may hold nothing that means anything there. */
+static bool id_ok(struct str id)
+{
+    for (size_t i = 0; i < id.len; i++)
+        if (!ascii_is_alpha(id.p[i]) && !ascii_is_digit(id.p[i]) && id.p[i] != '.' && id.p[i] != '_' && id.p[i] != '-')
+            return false;
+    return id.len > 0;
+}
+
+static int64_t int_of(const struct spop_value *v)
+{
+    return v->type == SPOP_UINT32 || v->type == SPOP_UINT64 ? (int64_t) v->u : v->i;
+}
+
+/* Every argument of the table once, none else. */
+static bool args_read(struct str *in, uint8_t n_args, struct spop_value values[static ARG_ID_N])
+{
+    bool seen[ARG_ID_N] = {false};
+    for (size_t i = 0; i < n_args; i++) {
+        struct str name;
+        struct spop_value v;
+        if (!spop_get_kv(in, &name, &v))
+            return false;
+        enum arg arg = arg_find(name, i);
+        if (arg == ARG_ID_N || seen[arg] || !arg_fits(&arg_rows[arg], &v))
+            return false;
+        seen[arg] = true;
+        values[arg] = v;
+    }
+    for (size_t i = 0; i < ARG_ID_N; i++)
+        if (!seen[i])
+            return false;
+    return in->len == 0;
+}
+
+/* A NOTIFY of another contract may have other arguments: its version is looked for on its own. */
+static bool contract_differs(struct str in, uint8_t n_args)
+{
+    for (size_t i = 0; i < n_args; i++) {
+        struct str name;
+        struct spop_value v;
+        if (!spop_get_kv(&in, &name, &v))
+            return false;
+        if (str_eq(name, arg_rows[ARG_ID_CONTRACT].name))
+            return arg_fits(&arg_rows[ARG_ID_CONTRACT], &v) && int_of(&v) != CONTRACT_VERSION;
+    }
+    return false;
+}
+
+enum step_result step_decode(struct request *r)
+{
+    struct str in = r->payload, message;
+    uint8_t n_args;
+    if (!spop_get_message(&in, &message, &n_args))
+        return request_fail(r, METRIC_BAD_NOTIFY);
+
+    struct spop_value v[ARG_ID_N];
+    struct str args = in;
+    bool whole = args_read(&args, n_args, v);
+    if (whole ? int_of(&v[ARG_ID_CONTRACT]) != CONTRACT_VERSION : contract_differs(in, n_args))
+        return request_fail(r, METRIC_CONTRACT_MISMATCH);
+    if (!whole || !id_ok(v[ARG_ID_UNIQUE_ID].s))
+        return request_fail(r, METRIC_BAD_NOTIFY);
+
+    r->args.id = v[ARG_ID_UNIQUE_ID].s;
+    r->args.method = v[ARG_ID_METHOD].s;
+    r->args.url = v[ARG_ID_URL].s;
+    r->args.tls = v[ARG_ID_TLS].b;
+    r->args.has_src = v[ARG_ID_SRC].type != SPOP_NULL;
+    if (r->args.has_src)
+        r->args.src = v[ARG_ID_SRC].ip;
+    if (!headers_decode(v[ARG_ID_HEADERS].s, &r->arena, &r->headers))
+        return request_fail(r, METRIC_BAD_NOTIFY);
+    return STEP_NEXT;
+}

@@ -1,0 +1,24 @@
+/* IDENTIFY: who asks for what, in the one form everything later relies on. */
+#include "common/policy/identify.h"
+
+#include "spoa/request/request.h"
+
+enum step_result step_identify(struct request *r)
+{
+    const struct identify_input in = {
+        .method = r->args.method,
+        .url = r->args.url,
+        .headers = &r->headers,
+        .src = r->args.src,
+        .has_src = r->args.has_src,
+    };
+    identify(&in, &r->arena, &r->identity);
+    r->view.facts = r->identity.facts;
+    r->view.headers = &r->headers;
+
+    if (r->identity.refused == DECISION_ALLOW)
+        return STEP_NEXT;
+    if (r->identity.refused == DECISION_UNAVAILABLE)
+        return request_fail(r, METRIC_INTERNAL);
+    return request_refuse(r, r->identity.refused, KIND_BAD_REQUEST, 0);
+}

@@ -1,0 +1,34 @@
+/* An agent's worker without sockets: NOTIFYs made from rows of data, the ACK that answers them as JSON. */
+#ifndef TESTS_UNIT_NOTIFY_H
+#define TESTS_UNIT_NOTIFY_H
+
+#include <jansson.h>
+
+#include "spoa/request/request.h"
+
+/* A connection past its HELLO in front of a request context, with a store and a clock that only the test moves. */
+struct notify_bench {
+    struct request_context context;
+    struct rate_store *store;
+    struct spop_conn *conn;
+    struct spop_counters counters;
+    struct lease_source source;
+    struct clock clock;
+    uint64_t now_us;
+};
+
+/* policy_file NULL: no policy is in force. False: a part of it could not be made. */
+bool notify_bench_init(struct notify_bench *b, const char *policy_file);
+void notify_bench_release(struct notify_bench *b);
+/* Publishes another policy, as a reload does. */
+bool notify_bench_publish(struct notify_bench *b, const char *policy_file);
+
+/* Sends one NOTIFY: the arguments of schemas/wire.def for "GET / HTTP/1.1", Host a.example, from 192.0.2.1, changed by row's members
+ *   "args": {name: value}   string, number, true/false, null, {"bin": hex}, {"length": n} (a string of n 'a'), {"ip": text},
+ *                           {"headers": [[name, value], ...]}
+ *   "drop": [names]  "twice": name  "extra": {name: value}  "messages": 0
+ * The answer: {"variables": {name: value}, "order": [names]}; binary values are arrays of strings (their lists' entries). NULL when
+ * there was not exactly one well-formed ACK. The caller owns it. */
+json_t *notify_send(struct notify_bench *b, const json_t *row);
+
+#endif

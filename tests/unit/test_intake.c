@@ -1,0 +1,129 @@
+/* The record intake: octet-counted records come through whole however the stream is cut. */
+#include <CUnit/CUnit.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "spoa/record/intake.h"
+#include "spoa/wire/server.h"
+
+struct collected {
+    char text[4096];
+    struct buf b;
+    size_t n;
+};
+
+static void collect(void *ctx, struct str record)
+{
+    struct collected *c = ctx;
+    buf_put_byte(&c->b, '[');
+    buf_put(&c->b, record);
+    buf_put_byte(&c->b, ']');
+    c->n++;
+}
+
+static void collected_init(struct collected *c)
+{
+    buf_init(&c->b, c->text, sizeof c->text);
+    c->n = 0;
+}
+
+static bool feed(struct intake_stream *s, struct str bytes, struct collected *c)
+{
+    while (bytes.len > 0) {
+        size_t room;
+        char *at = intake_stream_room(s, &room);
+        size_t n = bytes.len < room ? bytes.len : room;
+        memcpy(at, bytes.p, n);
+        if (!intake_stream_filled(s, n, collect, c))
+            return false;
+        bytes = str_sub(bytes, n, bytes.len);
+    }
+    return true;
+}
+
+static void records_are_the_same_wherever_the_stream_is_cut(void)
+{
+    static const char wire[] = "5 first3 two0 6 last\n\n2 ok";
+    const struct str all = {wire, sizeof wire - 1};
+    for (size_t cut = 0; cut <= all.len; cut++) {
+        static struct intake_stream s;
+        struct collected c;
+        s.len = 0;
+        collected_init(&c);
+        CU_ASSERT(feed(&s, str_sub(all, 0, cut), &c));
+        CU_ASSERT(feed(&s, str_sub(all, cut, all.len), &c));
+        CU_ASSERT(str_eq(buf_str(&c.b), STR("[first][two][][last\n][ok]")));
+        CU_ASSERT_EQUAL(s.len, 0);
+    }
+}
+
+static void the_longest_record_fits_and_a_longer_one_is_refused(void)
+{
+    static struct intake_stream s;
+    char *record = malloc(INTAKE_RECORD_MAX);
+    struct collected c;
+    CU_ASSERT_FATAL(record != NULL);
+    memset(record, 'x', INTAKE_RECORD_MAX);
+    s.len = 0;
+    collected_init(&c);
+    CU_ASSERT(feed(&s, STR("16384 "), &c));
+    CU_ASSERT(feed(&s, (struct str){record, INTAKE_RECORD_MAX}, &c));
+    CU_ASSERT_EQUAL(c.n, 1);
+    CU_ASSERT_FALSE(feed(&s, STR("16385 "), &c));
+    free(record);
+}
+
+static void bytes_that_are_no_octet_counting_are_refused(void)
+{
+    static const char *const wires[] = {"<134>Nov 30 a", "GET / HTTP/1.1\r\n", " 3 abc", "-1 a", "3abc", "99999999999999999999 a", "3 abcx"};
+    for (size_t i = 0; i < sizeof wires / sizeof wires[0]; i++) {
+        static struct intake_stream s;
+        struct collected c;
+        s.len = 0;
+        collected_init(&c);
+        CU_ASSERT_FALSE(feed(&s, str_of(wires[i]), &c));
+    }
+}
+
+static void records_sent_before_the_stop_are_taken(void)
+{
+    char folder[] = "/tmp/edge-intake-XXXXXX", at[128];
+    struct collected c;
+    struct intake in;
+    struct err e;
+    int listener;
+    err_clear(&e);
+    collected_init(&c);
+    CU_ASSERT_FATAL(mkdtemp(folder) != NULL);
+    snprintf(at, sizeof at, "unix@%s/records.sock", folder);
+    CU_ASSERT_FATAL(spop_listen(str_of(at), &listener, &e));
+    CU_ASSERT_FATAL(intake_start(&in, listener, collect, &c, &e));
+
+    struct sockaddr_un sun = {.sun_family = AF_UNIX};
+    snprintf(sun.sun_path, sizeof sun.sun_path, "%s/records.sock", folder);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CU_ASSERT_FATAL(connect(fd, (struct sockaddr *) &sun, sizeof sun) == 0);
+    CU_ASSERT_EQUAL(write(fd, "3 one3 two", 10), 10);
+    /* The peer's end of file is read behind its records: when our read sees the intake's close, all of them were taken. */
+    shutdown(fd, SHUT_WR);
+    char byte;
+    CU_ASSERT_EQUAL(read(fd, &byte, 1), 0);
+    close(fd);
+    intake_stop(&in);
+    CU_ASSERT_EQUAL(c.n, 2);
+    CU_ASSERT_EQUAL(atomic_load(&in.n_malformed), 0);
+    unlink(sun.sun_path);
+    CU_ASSERT_EQUAL(rmdir(folder), 0);
+}
+
+void test_intake_register(void)
+{
+    CU_pSuite s = CU_add_suite("intake", NULL, NULL);
+    CU_add_test(s, "records are the same wherever the stream is cut", records_are_the_same_wherever_the_stream_is_cut);
+    CU_add_test(s, "the longest record fits and a longer one is refused", the_longest_record_fits_and_a_longer_one_is_refused);
+    CU_add_test(s, "bytes that are no octet counting are refused", bytes_that_are_no_octet_counting_are_refused);
+    CU_add_test(s, "records sent before the stop are taken", records_sent_before_the_stop_are_taken);
+}

@@ -1,0 +1,95 @@
+/* The log writer: lines come out whole and in order; a slow reader costs lines, never time. */
+#include <CUnit/CUnit.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "spoa/record/writer.h"
+
+/* Reads to the end of file; the caller frees. */
+static char *read_all(int fd, size_t *len)
+{
+    size_t cap = 1 << 16;
+    char *p = malloc(cap);
+    ssize_t n;
+    *len = 0;
+    while ((n = read(fd, p + *len, cap - *len)) > 0) {
+        *len += (size_t) n;
+        if (cap - *len < 4096)
+            p = realloc(p, cap *= 2);
+    }
+    return p;
+}
+
+static void lines_come_out_in_order(void)
+{
+    int fds[2];
+    struct writer w;
+    struct err e;
+    err_clear(&e);
+    CU_ASSERT_FATAL(pipe(fds) == 0);
+    CU_ASSERT_FATAL(writer_start(&w, fds[1], &e));
+    writer_put(&w, STR("first"));
+    writer_put(&w, STR(""));
+    writer_put(&w, STR("third"));
+    writer_stop(&w);
+    close(fds[1]);
+    size_t len;
+    char *text = read_all(fds[0], &len);
+    CU_ASSERT(str_eq((struct str){text, len}, STR("first\n\nthird\n")));
+    CU_ASSERT_EQUAL(atomic_load(&w.n_lines), 3);
+    CU_ASSERT_EQUAL(atomic_load(&w.n_dropped), 0);
+    free(text);
+    close(fds[0]);
+}
+
+struct reading {
+    int fd;
+    size_t n_lines;
+};
+
+static void *count_lines(void *arg)
+{
+    struct reading *r = arg;
+    size_t len;
+    char *text = read_all(r->fd, &len);
+    for (size_t i = 0; i < len; i++)
+        r->n_lines += text[i] == '\n';
+    free(text);
+    return NULL;
+}
+
+static void a_reader_that_rests_costs_lines_and_each_is_counted(void)
+{
+    int fds[2];
+    struct writer w;
+    struct err e;
+    static char line[1000];
+    err_clear(&e);
+    memset(line, 'x', sizeof line);
+    CU_ASSERT_FATAL(pipe(fds) == 0);
+    CU_ASSERT_FATAL(writer_start(&w, fds[1], &e));
+    /* Nobody reads: two queues and a pipe fill, the rest is dropped. */
+    const size_t n_put = 3 * (size_t) WRITER_QUEUE_BYTES / sizeof line;
+    for (size_t i = 0; i < n_put; i++)
+        writer_put(&w, (struct str){line, sizeof line});
+    CU_ASSERT(atomic_load(&w.n_dropped) > 0);
+    CU_ASSERT_EQUAL(atomic_load(&w.n_lines) + atomic_load(&w.n_dropped), n_put);
+
+    struct reading r = {.fd = fds[0]};
+    pthread_t reader;
+    CU_ASSERT_FATAL(pthread_create(&reader, NULL, count_lines, &r) == 0);
+    writer_stop(&w);
+    close(fds[1]);
+    pthread_join(reader, NULL);
+    CU_ASSERT_EQUAL(r.n_lines, atomic_load(&w.n_lines));
+    close(fds[0]);
+}
+
+void test_writer_register(void)
+{
+    CU_pSuite s = CU_add_suite("writer", NULL, NULL);
+    CU_add_test(s, "lines come out in order", lines_come_out_in_order);
+    CU_add_test(s, "a reader that rests costs lines and each is counted", a_reader_that_rests_costs_lines_and_each_is_counted);
+}
