@@ -82,6 +82,8 @@ static int listen_on(const struct addrinfo *at, bool all)
     if (fd < 0)
         return -1;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    /* While a daemon is exchanged for a new one, both listen. */
+    setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));
     if (at->ai_family == AF_INET6)
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6_only, sizeof(v6_only));
     if (bind(fd, at->ai_addr, at->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0)

@@ -24,7 +24,8 @@ struct httpd_route {
 
 /* routes end with a NULL path and must outlive the listener. Other paths get 404, other methods 405 (HEAD works as GET).
  * At most 32 connections, 10 s idle, one request a connection (a body is never read); every answer is no-store.
- * host empty = all addresses; port 0 = any free one; of a name's addresses the first that can be bound is taken. */
+ * host empty = all addresses; port 0 = any free one; of a name's addresses the first that can be bound is taken. A port
+ * may be shared with another listener of this kind of the same user: a new daemon takes over from an old one. */
 MUSTUSE bool httpd_new(struct httpd **out, struct listen_addr at, const struct httpd_route *routes, void *ctx,
                        struct err *e);
 uint16_t httpd_port(const struct httpd *h);

@@ -54,13 +54,18 @@ static void on_restart(struct ev_loop *loop, ev_timer *w, int events)
         agent_restart_later(slot, 0);
 }
 
-static void on_agent_ready(struct child *c)
+/* An agent that has no policy closes the descriptor without a word. */
+static void on_agent_report(struct child *c)
 {
     struct agent_slot *slot = c->owner;
+    const bool is_incoming = c != slot->serving && slot->other == OTHER_INCOMING;
 
-    log_event(LOG_LEVEL_INFO, "agent_ready", "%s (process %d) listens and has a policy", slot->name, (int)c->pid);
-    if (c != slot->serving && slot->other == OTHER_INCOMING)
+    if (c->is_ready)
+        log_event(LOG_LEVEL_INFO, "agent_ready", "%s (process %d) listens and has a policy", slot->name, (int)c->pid);
+    if (is_incoming && c->is_ready)
         exchange_ready(slot);
+    else if (is_incoming)
+        exchange_refuse(slot);
 }
 
 /* Leaves the loop when no agent runs any more. */
@@ -139,7 +144,7 @@ void agents_init(struct launcher *l)
         snprintf(slot->name, sizeof(slot->name), "agent-%u", i);
         snprintf(slot->socket, sizeof(slot->socket), "%s/agent-%u.sock", l->run_dir.path, i);
         for (int n = 0; n < 2; n++)
-            slot->children[n] = (struct child){.owner = slot, .on_ready = on_agent_ready, .on_exit = on_agent_exit};
+            slot->children[n] = (struct child){.owner = slot, .on_report = on_agent_report, .on_exit = on_agent_exit};
         slot->serving = &slot->children[0];
         ev_init(&slot->restart, on_restart);
         slot->restart.data = slot;

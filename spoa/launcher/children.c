@@ -55,11 +55,9 @@ static void on_ready_readable(struct ev_loop *loop, ev_io *w, int events)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     close_ready(c);
-    if (n <= 0 || !str_eq((struct str){line, (size_t)n}, STR("ready\n")))
-        return;
-    c->is_ready = true;
-    if (c->on_ready != NULL)
-        c->on_ready(c);
+    c->is_ready = n > 0 && str_eq((struct str){line, (size_t)n}, STR("ready\n"));
+    if (c->on_report != NULL)
+        c->on_report(c);
 }
 
 static void on_child_exit(struct ev_loop *loop, ev_child *w, int events)

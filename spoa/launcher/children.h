@@ -10,12 +10,13 @@
 /* Main thread only. The caller fills in the first part and keeps the struct in place while pid is not 0. */
 struct child {
     void *owner;
-    void (*on_ready)(struct child *c); /* NULL: says nothing */
+    /* It has closed its EDGE_READY_FD, by then is_ready tells whether it wrote "ready" and a newline before. May be NULL. */
+    void (*on_report)(struct child *c);
     void (*on_exit)(struct child *c, int status);
 
     pid_t pid; /* 0: not running */
     uint64_t started_us;
-    bool is_ready;    /* it wrote "ready\n" to its EDGE_READY_FD */
+    bool is_ready;
     bool was_stopped; /* child_stop was called: its end is no accident */
     bool was_killed;  /* it did not end in time */
     struct ev_loop *loop;

@@ -152,13 +152,14 @@ static void put_upstream(struct list *l, const struct deployment *d)
         put(l, "EDGE_UPSTREAM_H2", "1");
 }
 
-/* Both agents' names always: one that is not started is a server that is down. */
 static void put_agents(struct list *l, const struct deployment *d)
 {
     put(l, "EDGE_AGENT_0", "unix@%s/agent-0.sock", d->run_dir);
-    put(l, "EDGE_AGENT_1", "unix@%s/agent-1.sock", d->run_dir);
     put(l, "EDGE_RECORDS_0", "unix@%s/records-0.sock", d->run_dir);
-    put(l, "EDGE_RECORDS_1", "unix@%s/records-1.sock", d->run_dir);
+    if (d->settings.agents == 2) {
+        put(l, "EDGE_AGENT_1", "unix@%s/agent-1.sock", d->run_dir);
+        put(l, "EDGE_RECORDS_1", "unix@%s/records-1.sock", d->run_dir);
+    }
     if (d->settings.agents_active == 2)
         put(l, "EDGE_AGENT_1_ACTIVE", "1");
     put_u64(l, "EDGE_AGENT_TIMEOUT_MS", d->settings.agent_timeout_ms);

@@ -107,14 +107,10 @@ static void next(struct launcher *l)
 static void on_limit(struct ev_loop *loop, ev_timer *w, int events)
 {
     struct launcher *l = w->data;
-    struct agent_slot *slot = &l->agents[l->exchange_at];
 
     (void)loop;
     (void)events;
-    log_event(LOG_LEVEL_ERROR, "exchange_late",
-              "the new %s is not ready after %.0f s (has its policy a fault?) and is killed", slot->name,
-              ready_limit_s);
-    child_stop(other_of(slot), SIGKILL, 1);
+    exchange_refuse(&l->agents[l->exchange_at]);
 }
 
 void exchange_init(struct launcher *l)
@@ -156,6 +152,14 @@ void exchange_ready(struct agent_slot *slot)
     slot->other = OTHER_LEAVING;
     /* It answers what it has been asked before it ends. */
     child_stop(old, SIGTERM, (double)l->d.settings.agent_timeout_ms / 1000 + leave_slack_s);
+}
+
+void exchange_refuse(struct agent_slot *slot)
+{
+    ev_timer_stop(slot->l->loop, &slot->l->exchange_limit);
+    log_event(LOG_LEVEL_ERROR, "exchange_refused", "the new %s did not become ready; what it said stands above",
+              slot->name);
+    child_stop(other_of(slot), SIGKILL, 1);
 }
 
 void exchange_failed(struct agent_slot *slot)

@@ -79,8 +79,9 @@ void agent_restart_later(struct agent_slot *slot, uint64_t age_ms);
 /* exchange.c */
 void exchange_init(struct launcher *l);
 void exchange_start(struct launcher *l);
-/* What became of the slot's other process: it is ready, it has ended while it was coming in, it has left. */
+/* What became of the slot's other process: it is ready, is not going to be, has ended while it was coming in, has left. */
 void exchange_ready(struct agent_slot *slot);
+void exchange_refuse(struct agent_slot *slot);
 void exchange_failed(struct agent_slot *slot);
 void exchange_left(struct agent_slot *slot);
 

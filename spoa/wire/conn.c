@@ -47,7 +47,7 @@ void spop_conn_detach(struct spop_conn *c, struct spop_pending *p)
 
 static void drop_pending(struct spop_conn *c)
 {
-    spop_count(&c->counters->n_lost_acks, c->n_pending);
+    counter_add(&c->counters->n_lost_acks, c->n_pending);
     while (c->pending != NULL)
         spop_conn_detach(c, c->pending);
 }
@@ -219,13 +219,13 @@ void spop_conn_end(struct spop_conn *c, enum spop_status status)
     c->state = SPOP_CONN_CLOSING;
     c->in_start = c->in_end = 0;
     drop_pending(c);
-    spop_count(&c->counters->n_disconnects, 1);
+    counter_add(&c->counters->n_disconnects, 1);
     spop_conn_added(c, b.len);
 }
 
 void spop_conn_end_failed(struct spop_conn *c, enum spop_status status)
 {
-    spop_count(status == SPOP_STATUS_TOO_BIG ? &c->counters->n_too_big : &c->counters->n_protocol_errors, 1);
+    counter_add(status == SPOP_STATUS_TOO_BIG ? &c->counters->n_too_big : &c->counters->n_protocol_errors, 1);
     spop_conn_end(c, status);
 }
 
@@ -268,7 +268,7 @@ void spop_conn_adopt(struct spop_conn *c, struct spop_pending *p, const struct s
 {
     *p = (struct spop_pending){.stream_id = frame->stream_id, .frame_id = frame->frame_id};
     if (c->state == SPOP_CONN_CLOSING) {
-        spop_count(&c->counters->n_lost_acks, 1);
+        counter_add(&c->counters->n_lost_acks, 1);
         return;
     }
     p->conn = c;
@@ -303,7 +303,7 @@ bool spop_ack_close(struct spop_pending *p)
         return false;
     spop_put_end(&c->ack, 0);
     spop_conn_detach(c, p);
-    spop_count(&c->counters->n_acks, 1);
+    counter_add(&c->counters->n_acks, 1);
     spop_conn_added(c, c->ack.len);
     spop_conn_end_if_stopped(c);
     return true;

@@ -14,7 +14,7 @@ static void handle_hello(struct spop_conn *c, const struct spop_frame *frame)
         spop_conn_end_failed(c, status);
         return;
     }
-    spop_count(hello.healthcheck ? &c->counters->n_healthchecks : &c->counters->n_hellos, 1);
+    counter_add(hello.healthcheck ? &c->counters->n_healthchecks : &c->counters->n_hellos, 1);
     status = c->handler.availability(c->handler.ctx);
     if (status != SPOP_STATUS_NORMAL) {
         spop_conn_end(c, status);
@@ -71,9 +71,9 @@ static void handle_abort(struct spop_conn *c, const struct spop_frame *frame)
 
 static void handle_notify(struct spop_conn *c, const struct spop_frame *frame)
 {
-    spop_count(&c->counters->n_notifies, 1);
+    counter_add(&c->counters->n_notifies, 1);
     if (c->stopping) {
-        spop_count(&c->counters->n_lost_acks, 1);
+        counter_add(&c->counters->n_lost_acks, 1);
         return;
     }
     if ((frame->flags & SPOP_FLAG_FIN) == 0) {

@@ -2,8 +2,7 @@
 #ifndef SPOA_WIRE_CONN_PRIV_H
 #define SPOA_WIRE_CONN_PRIV_H
 
-#include <stdatomic.h>
-
+#include "common/base/counter.h"
 #include "spoa/wire/conn.h"
 
 enum {
@@ -34,12 +33,6 @@ struct spop_conn {
     char in_first[SPOP_IN_FIRST];
     char out_first[SPOP_OUT_FIRST];
 };
-
-/* Only one thread writes a counter: no locked instruction is needed. */
-static inline void spop_count(_Atomic uint64_t *counter, uint64_t n)
-{
-    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n, memory_order_relaxed);
-}
 
 /* Takes p off the connection: its answer, if one comes, goes nowhere. */
 void spop_conn_detach(struct spop_conn *c, struct spop_pending *p);

@@ -21,17 +21,11 @@ struct rig {
     struct child child;
     int read_fd, write_fd;
     int status;
-    bool was_ready, late;
+    unsigned n_reports;
+    bool late;
     double patience_s;
     ev_timer limit;
 };
-
-static void on_ready(struct child *c)
-{
-    struct rig *r = c->owner;
-
-    r->was_ready = true;
-}
 
 static void on_exit_of(struct child *c, int status)
 {
@@ -62,7 +56,7 @@ static void rig_open(struct rig *r)
     r->write_fd = fds[1];
     CU_ASSERT_FATAL(output_start(&r->output, r->write_fd, 65536, &e));
     sources_init(&r->sources, r->loop, r->output);
-    r->child = (struct child){.owner = r, .on_ready = on_ready, .on_exit = on_exit_of};
+    r->child = (struct child){.owner = r, .on_exit = on_exit_of};
     ev_timer_init(&r->limit, on_limit, LIMIT_MS / 1000.0, 0);
     r->limit.data = r;
     ev_timer_start(r->loop, &r->limit);
@@ -97,20 +91,40 @@ static void start(struct rig *r, char *script, const struct ready_pipe *ready)
 
 static const struct ready_pipe no_ready_pipe = {-1, -1};
 
-static void says_ready(void)
+/* The child stays until it has been heard. */
+static void stop_when_reported(struct child *c)
 {
-    char script[] = "echo listening; echo ready > /proc/self/fd/$EDGE_READY_FD; echo bye; exit 5";
+    struct rig *r = c->owner;
+
+    r->n_reports++;
+    child_stop(c, SIGTERM, r->patience_s);
+}
+
+static void hear(struct rig *r, char *script)
+{
     struct ready_pipe ready;
-    struct rig r;
     struct err e;
 
     err_clear(&e);
-    rig_open(&r);
+    rig_open(r);
+    r->child.on_report = stop_when_reported;
+    r->patience_s = LIMIT_MS;
     CU_ASSERT_FATAL(child_ready_pipe(&ready, &e));
-    start(&r, script, &ready);
-    CU_ASSERT(r.child.pid > 0);
-    ev_run(r.loop, 0);
-    CU_ASSERT(r.was_ready && r.child.is_ready && !r.child.was_stopped);
+    start(r, script, &ready);
+    ev_run(r->loop, 0);
+    CU_ASSERT_EQUAL(r->n_reports, 1);
+}
+
+#define UNTIL_TOLD "trap 'echo bye; exit 5' TERM; echo listening; "
+#define WAIT       "while :; do sleep 0.01; done"
+
+static void says_ready(void)
+{
+    char script[] = UNTIL_TOLD "echo ready > /proc/self/fd/$EDGE_READY_FD; " WAIT;
+    struct rig r;
+
+    hear(&r, script);
+    CU_ASSERT(r.child.is_ready);
     CU_ASSERT_EQUAL(r.child.pid, 0);
     CU_ASSERT(WIFEXITED(r.status) && WEXITSTATUS(r.status) == 5);
     rig_close(&r, "listening\nbye\nend\n");
@@ -118,58 +132,35 @@ static void says_ready(void)
 
 static void says_something_else(void)
 {
-    char script[] = "echo done > /proc/self/fd/$EDGE_READY_FD; exit 0";
-    struct ready_pipe ready;
+    char script[] = UNTIL_TOLD "echo readily > /proc/self/fd/$EDGE_READY_FD; " WAIT;
     struct rig r;
-    struct err e;
 
-    err_clear(&e);
-    rig_open(&r);
-    CU_ASSERT_FATAL(child_ready_pipe(&ready, &e));
-    start(&r, script, &ready);
-    ev_run(r.loop, 0);
-    CU_ASSERT(!r.was_ready && !r.child.is_ready);
-    rig_close(&r, "end\n");
-}
-
-/* The child tells by its ready line that it has set its trap. */
-static void stop_when_ready(struct child *c)
-{
-    const struct rig *r = c->owner;
-
-    child_stop(c, SIGTERM, r->patience_s);
+    hear(&r, script);
+    CU_ASSERT(!r.child.is_ready);
+    rig_close(&r, "listening\nbye\nend\n");
 }
 
 static void stops(void)
 {
-    char script[] =
-        "trap 'echo told; exit 0' TERM; echo ready > /proc/self/fd/$EDGE_READY_FD; while :; do sleep 0.01; done";
-    struct ready_pipe ready;
+    char script[] = UNTIL_TOLD "echo ready > /proc/self/fd/$EDGE_READY_FD; " WAIT;
     struct rig r;
-    struct err e;
 
-    err_clear(&e);
-    rig_open(&r);
-    r.patience_s = LIMIT_MS;
-    r.child.on_ready = stop_when_ready;
-    CU_ASSERT_FATAL(child_ready_pipe(&ready, &e));
-    start(&r, script, &ready);
-    ev_run(r.loop, 0);
-    CU_ASSERT(WIFEXITED(r.status) && WEXITSTATUS(r.status) == 0 && r.child.was_stopped && !r.child.was_killed);
-    rig_close(&r, "told\nend\n");
+    hear(&r, script);
+    CU_ASSERT(WIFEXITED(r.status) && r.child.was_stopped && !r.child.was_killed);
+    rig_close(&r, "listening\nbye\nend\n");
 }
 
 static void is_killed(void)
 {
-    char script[] = "trap '' TERM; echo ready > /proc/self/fd/$EDGE_READY_FD; while :; do sleep 0.01; done";
+    char script[] = "trap '' TERM; echo ready > /proc/self/fd/$EDGE_READY_FD; " WAIT;
     struct ready_pipe ready;
     struct rig r;
     struct err e;
 
     err_clear(&e);
     rig_open(&r);
+    r.child.on_report = stop_when_reported;
     r.patience_s = 0.02;
-    r.child.on_ready = stop_when_ready;
     CU_ASSERT_FATAL(child_ready_pipe(&ready, &e));
     start(&r, script, &ready);
     ev_run(r.loop, 0);
@@ -177,6 +168,19 @@ static void is_killed(void)
     child_stop(&r.child, SIGTERM, 1);
     CU_ASSERT(!ev_is_active(&r.child.patience));
     rig_close(&r, "end\n");
+}
+
+static void ends_by_itself(void)
+{
+    char script[] = "echo words; exit 3";
+    struct rig r;
+
+    rig_open(&r);
+    start(&r, script, &no_ready_pipe);
+    ev_run(r.loop, 0);
+    CU_ASSERT(WIFEXITED(r.status) && WEXITSTATUS(r.status) == 3 && !r.child.was_stopped);
+    CU_ASSERT_EQUAL(r.n_reports, 0);
+    rig_close(&r, "words\nend\n");
 }
 
 static void child_not_started(void)
@@ -206,5 +210,6 @@ void test_children_register(void)
     CU_add_test(s, "another line than ready is not taken for it", says_something_else);
     CU_add_test(s, "a child that is told to end may do so in its own way", stops);
     CU_add_test(s, "a child that does not end in time is killed", is_killed);
+    CU_add_test(s, "a child that ends by itself is known to have done so", ends_by_itself);
     CU_add_test(s, "a child that can't be started leaves nothing open", child_not_started);
 }

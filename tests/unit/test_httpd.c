@@ -237,15 +237,47 @@ static void an_empty_host_means_all_addresses(void)
     httpd_free(&h);
 }
 
+static void a_port_is_shared_with_the_daemon_that_takes_over(void)
+{
+    struct page page;
+    struct httpd *old = start(STR("127.0.0.1"), &page), *new = NULL;
+    struct listen_addr at = {STR("127.0.0.1"), httpd_port(old)};
+    struct err e;
+
+    err_clear(&e);
+    CU_ASSERT(httpd_new(&new, at, routes, &page, &e));
+    CU_ASSERT_EQUAL(httpd_port(new), httpd_port(old));
+    httpd_free(&old);
+    int fd = dial("127.0.0.1", at.port);
+    CU_ASSERT(fd >= 0);
+    close(fd);
+    httpd_free(&new);
+}
+
+/* A listener of another kind of program: it shares its port with nobody. Returns the port, or 0. */
+static uint16_t occupy(int *fd)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(at);
+
+    *fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (bind(*fd, (struct sockaddr *)&at, len) != 0 || listen(*fd, 1) != 0 ||
+        getsockname(*fd, (struct sockaddr *)&at, &len) != 0)
+        return 0;
+    return ntohs(at.sin_port);
+}
+
 static void what_can_not_be_bound_is_said(void)
 {
     char long_host[300];
     struct page page;
     struct httpd *h = start(STR("127.0.0.1"), &page), *second = NULL;
-    struct listen_addr taken = {STR("127.0.0.1"), httpd_port(h)};
+    int other;
+    struct listen_addr taken = {STR("127.0.0.1"), occupy(&other)};
     struct err e;
 
     err_clear(&e);
+    CU_ASSERT(taken.port != 0);
     CU_ASSERT(!httpd_new(&second, taken, routes, &page, &e) && second == NULL);
     CU_ASSERT(e.code == ERR_IO && has(e.text, "cannot listen on 127.0.0.1:") && has(e.text, "in use"));
     err_clear(&e);
@@ -258,6 +290,7 @@ static void what_can_not_be_bound_is_said(void)
     err_clear(&e);
     CU_ASSERT(!httpd_new(&second, (struct listen_addr){{long_host, sizeof(long_host)}, 0}, routes, &page, &e));
     CU_ASSERT(e.code == ERR_SETTING && second == NULL);
+    close(other);
     httpd_free(&h);
 }
 
@@ -316,6 +349,7 @@ void test_httpd_register(void)
     CU_add_test(s, "connections over the limit wait their turn", connections_over_the_limit_wait_their_turn);
     CU_add_test(s, "an empty host means all addresses of both families", an_empty_host_means_all_addresses);
     CU_add_test(s, "what can not be bound is said with its address", what_can_not_be_bound_is_said);
+    CU_add_test(s, "a port is shared with the daemon that takes over", a_port_is_shared_with_the_daemon_that_takes_over);
     CU_add_test(s, "a lack of file descriptors is an error, not a crash", a_lack_of_descriptors_is_an_error);
     CU_add_test(s, "signals are left to the main thread", signals_are_left_to_the_main_thread);
 }

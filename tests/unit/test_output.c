@@ -1,7 +1,7 @@
 /* What an edge writes: lines cut out of streams, the thread that writes them, the pipes they come from. */
 #include <CUnit/CUnit.h>
-#include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -165,36 +165,40 @@ static struct seen examine(struct str text)
     return s;
 }
 
+struct reader {
+    int fd;
+    char storage[N_LINES * 128];
+    struct str text;
+};
+
+static void *read_in_thread(void *arg)
+{
+    struct reader *r = arg;
+
+    r->text = read_all(r->fd, r->storage, sizeof(r->storage));
+    return NULL;
+}
+
 static void slow_reader(void)
 {
-    static char storage[N_LINES * 128];
+    static struct reader reader;
     struct rig r = rig_open();
+    pthread_t thread;
     struct seen s;
 
     /* Nobody reads: were a single call to block, this would never end. */
     for (unsigned i = 0; i < N_LINES; i++)
         put_number(r.output, i);
     CU_ASSERT_EQUAL(fcntl(r.write_fd, F_GETFL) & O_NONBLOCK, 0);
-    close(dup(r.write_fd));
-    {
-        /* The reader wakes up: the thread writes what it has, then the note, then this is the last line. */
-        size_t len = 0;
-
-        while (str_find((struct str){storage, len}, STR("output_dropped")) == SIZE_MAX) {
-            const ssize_t n = read(r.read_fd, storage + len, sizeof(storage) - len);
-
-            CU_ASSERT_FATAL(n > 0);
-            len += (size_t)n;
-        }
-        put_number(r.output, N_LINES);
-        output_stop(&r.output, LONG_STOP_MS);
-        close(r.write_fd);
-        len += read_all(r.read_fd, storage + len, sizeof(storage) - len).len;
-        s = examine((struct str){storage, len});
-    }
+    reader.fd = r.read_fd;
+    CU_ASSERT_FATAL(pthread_create(&thread, NULL, read_in_thread, &reader) == 0);
+    put_number(r.output, N_LINES);
+    output_stop(&r.output, LONG_STOP_MS);
+    close(r.write_fd);
+    pthread_join(thread, NULL);
+    s = examine(reader.text);
     CU_ASSERT(s.in_order && s.whole);
-    CU_ASSERT_EQUAL(s.n_notes, 1);
-    CU_ASSERT(s.n_dropped > 0);
+    CU_ASSERT(s.n_notes > 0 && s.n_dropped > 0);
     CU_ASSERT_EQUAL(s.n_lines + s.n_dropped, N_LINES + 1);
     close(r.read_fd);
 }
@@ -277,7 +281,7 @@ static void sources_never_mix(void)
     struct rig r = rig_open();
     struct ev_loop *loop = ev_loop_new(EVFLAG_AUTO);
     struct sources s;
-    int one, two;
+    int one = -1, two = -1;
     struct err e;
 
     err_clear(&e);
