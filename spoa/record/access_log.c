@@ -75,6 +75,15 @@ static void put_host(struct buf *b, struct str json, struct arena *scratch)
         put_escaped(b, KEY("server.address"), json);
 }
 
+/* 0 when the client left before it had a response: HAProxy then names what it would have sent. */
+static int64_t status_of(const struct record *r)
+{
+    struct str ended = r->fields[RECORD_TERMINATION];
+    bool client_left = ended.len == 2 && ended.p[0] == 'C';
+    bool in_response = client_left && (ended.p[1] == 'D' || ended.p[1] == 'L');
+    return client_left && !in_response ? 0 : record_number(r, RECORD_STATUS, 0);
+}
+
 void access_log_render(const struct record *r, uint64_t ended_ms, struct arena *scratch, struct buf *out)
 {
     char time[25];
@@ -84,7 +93,7 @@ void access_log_render(const struct record *r, uint64_t ended_ms, struct arena *
     put_text(out, KEY("level"), STR("info"));
     put_text(out, KEY("msg"), STR("access"));
     put_text(out, KEY("edge.decision"), str_of(decision_name(r->rec.decision)));
-    put_number(out, KEY("http.response.status_code"), record_number(r, RECORD_STATUS, 0));
+    put_number(out, KEY("http.response.status_code"), status_of(r));
     put_escaped(out, KEY("http.request.method"), r->fields[RECORD_METHOD]);
     put_host(out, r->fields[RECORD_HOST], scratch);
     put_escaped(out, KEY("url.path"), r->fields[RECORD_PATH]);
