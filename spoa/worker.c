@@ -105,9 +105,7 @@ bool worker_join(struct worker *w, uint64_t wait_ms)
     if (!w->started)
         return true;
     struct timespec until;
-    uint64_t at_ms = clock_real_ms(&clock_system) + wait_ms;
-    until.tv_sec = (time_t) (at_ms / 1000);
-    until.tv_nsec = (long) (at_ms % 1000) * 1000000;
+    clock_deadline_in_ms(wait_ms, &until);
     w->started = pthread_timedjoin_np(w->thread, NULL, &until) != 0;
     return !w->started;
 }

@@ -26,6 +26,14 @@ static uint64_t system_real_ms(void *ctx)
 
 const struct clock clock_system = {system_mono_us, system_real_ms, NULL};
 
+void clock_deadline_in_ms(uint64_t in_ms, struct timespec *out)
+{
+    const uint64_t at_ms = system_real_ms(NULL) + in_ms;
+
+    out->tv_sec = (time_t)(at_ms / 1000);
+    out->tv_nsec = (long)(at_ms % 1000) * 1000000;
+}
+
 void clock_format_utc(uint64_t real_ms, char out[static 25])
 {
     const uint64_t last_ms = 253402300799999; /* 9999-12-31T23:59:59.999Z: RFC 3339 has four digits for the year */

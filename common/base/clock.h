@@ -23,6 +23,10 @@ static inline uint64_t clock_real_ms(const struct clock *c)
     return c->real_ms(c->ctx);
 }
 
+struct timespec;
+/* The time in_ms from now as pthread's timed waits take it (CLOCK_REALTIME). */
+void clock_deadline_in_ms(uint64_t in_ms, struct timespec *out);
+
 /* "2026-01-31T12:00:00.123Z" (RFC 3339, UTC); out holds at least 25 bytes. */
 void clock_format_utc(uint64_t real_ms, char out[static 25]);
 

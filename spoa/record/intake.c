@@ -10,10 +10,14 @@
 
 enum { READS_MAX = 64 };
 
+/* After a read the peer rests this long: records that come meanwhile are taken together, and HAProxy's writes wake nobody. */
+static const double rest_s = 0.005;
+
 struct intake_peer {
     struct intake *intake;
     struct intake_peer *prev, *next;
-    struct ev_io io;
+    struct ev_io io;      /* stopped while it rests */
+    struct ev_timer rest;
     struct intake_stream stream;
 };
 
@@ -64,6 +68,7 @@ static void peer_close(struct intake_peer *peer)
 {
     struct intake *in = peer->intake;
     ev_io_stop(in->loop, &peer->io);
+    ev_timer_stop(in->loop, &peer->rest);
     close(peer->io.fd);
     if (peer->prev != NULL)
         peer->prev->next = peer->next;
@@ -101,11 +106,22 @@ static bool peer_read(struct intake_peer *peer)
 
 static void on_readable(struct ev_loop *loop, struct ev_io *watcher, int events)
 {
-    (void) loop;
     (void) events;
     struct intake_peer *peer = watcher->data;
-    if (!peer_read(peer))
+    if (!peer_read(peer)) {
         peer_close(peer);
+        return;
+    }
+    ev_io_stop(loop, watcher);
+    ev_timer_set(&peer->rest, rest_s, 0.);
+    ev_timer_start(loop, &peer->rest);
+}
+
+static void on_rested(struct ev_loop *loop, struct ev_timer *watcher, int events)
+{
+    (void) events;
+    struct intake_peer *peer = watcher->data;
+    ev_io_start(loop, &peer->io);
 }
 
 static void on_accept(struct ev_loop *loop, struct ev_io *watcher, int events)
@@ -128,6 +144,8 @@ static void on_accept(struct ev_loop *loop, struct ev_io *watcher, int events)
     in->n_peers++;
     ev_io_init(&peer->io, on_readable, fd, EV_READ);
     peer->io.data = peer;
+    ev_timer_init(&peer->rest, on_rested, rest_s, 0.);
+    peer->rest.data = peer;
     ev_io_start(loop, &peer->io);
 }
 

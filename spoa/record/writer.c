@@ -3,7 +3,10 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "common/base/clock.h"
 
 static void write_all(int fd, const char *p, size_t len)
 {
@@ -18,15 +21,28 @@ static void write_all(int fd, const char *p, size_t len)
     }
 }
 
+/* Lines that come within this time after the first are written together. */
+enum { LINGER_MS = 5 };
+
+/* Called and left with the lock held. Ends early when the writer stops. */
+static void linger(struct writer *w)
+{
+    struct timespec until;
+    clock_deadline_in_ms(LINGER_MS, &until);
+    while (!w->stopping && pthread_cond_timedwait(&w->stopped, &w->lock, &until) == 0)
+        continue;
+}
+
 static void *writer_run(void *arg)
 {
     struct writer *w = arg;
     pthread_mutex_lock(&w->lock);
     for (;;) {
         while (w->queued == 0 && !w->stopping)
-            pthread_cond_wait(&w->changed, &w->lock);
+            pthread_cond_wait(&w->filled, &w->lock);
         if (w->queued == 0)
             break;
+        linger(w);
         char *full = w->queue;
         size_t len = w->queued;
         w->queue = w->spare;
@@ -52,7 +68,8 @@ bool writer_start(struct writer *w, int fd, struct err *e)
         return err_set(e, ERR_NO_MEMORY, "", "no memory for the access log's buffers");
     }
     pthread_mutex_init(&w->lock, NULL);
-    pthread_cond_init(&w->changed, NULL);
+    pthread_cond_init(&w->filled, NULL);
+    pthread_cond_init(&w->stopped, NULL);
     int rc = pthread_create(&w->thread, NULL, writer_run, w);
     if (rc != 0) {
         writer_stop(w);
@@ -70,8 +87,9 @@ void writer_put(struct writer *w, struct str line)
     if (fits) {
         memcpy(w->queue + w->queued, line.p, line.len);
         w->queue[w->queued + line.len] = '\n';
+        if (w->queued == 0)
+            pthread_cond_signal(&w->filled);
         w->queued += line.len + 1;
-        pthread_cond_signal(&w->changed);
     }
     pthread_mutex_unlock(&w->lock);
     atomic_fetch_add_explicit(fits ? &w->n_lines : &w->n_dropped, 1, memory_order_relaxed);
@@ -82,13 +100,15 @@ void writer_stop(struct writer *w)
     if (w->started) {
         pthread_mutex_lock(&w->lock);
         w->stopping = true;
-        pthread_cond_signal(&w->changed);
+        pthread_cond_signal(&w->filled);
+        pthread_cond_signal(&w->stopped);
         pthread_mutex_unlock(&w->lock);
         pthread_join(w->thread, NULL);
         w->started = false;
     }
     pthread_mutex_destroy(&w->lock);
-    pthread_cond_destroy(&w->changed);
+    pthread_cond_destroy(&w->filled);
+    pthread_cond_destroy(&w->stopped);
     free(w->queue);
     free(w->spare);
     w->queue = w->spare = NULL;

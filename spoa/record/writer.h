@@ -14,7 +14,7 @@ struct writer {
     pthread_t thread;
     bool started;
     pthread_mutex_t lock;
-    pthread_cond_t changed;
+    pthread_cond_t filled, stopped;
     char *queue, *spare; /* filled by writer_put; swapped with what the thread is writing */
     size_t queued;       /* bytes in queue */
     bool stopping;
