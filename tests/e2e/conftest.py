@@ -1,0 +1,50 @@
+"""Fixtures of the end-to-end tests, and the edges' lines of a test that failed: kept in build/e2e-logs/, their end shown."""
+
+import re
+import shutil
+import subprocess
+
+import pytest
+
+import edge as edges
+from upstream import Upstream
+
+LOGS = edges.ROOT / "build/e2e-logs"
+
+
+@pytest.fixture(scope="session")
+def cert(tmp_path_factory):
+    """A PEM file with a self-signed certificate for edge.test and its key."""
+    assert shutil.which("openssl"), "the command `openssl` is missing: apt-get install openssl"
+    folder = tmp_path_factory.mktemp("cert")
+    key, crt, pem = folder / "key.pem", folder / "crt.pem", folder / "edge.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
+        + ["-subj", "/CN=edge.test", "-addext", "subjectAltName=DNS:edge.test", "-keyout", key, "-out", crt],
+        check=True,
+        capture_output=True,
+    )
+    pem.write_bytes(crt.read_bytes() + key.read_bytes())
+    return pem
+
+
+@pytest.fixture(scope="module")
+def upstream():
+    with Upstream() as u:
+        yield u
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item):
+    outcome = yield
+    report = outcome.get_result()
+    if report.failed:
+        folder = LOGS / re.sub(r"[^A-Za-z0-9._-]+", "_", item.nodeid)
+        folder.mkdir(parents=True, exist_ok=True)
+        for i, edge in enumerate(edges.seen):
+            path = folder / f"{report.when}-edge-{i}.log"
+            with edge.changed:
+                path.write_text("".join(f"{line['stream']}: {line['text']}\n" for line in edge.lines))
+            report.sections.append((f"edge {i}, end of {path}", edge.tail()))
+    if report.when == "teardown":
+        edges.seen[:] = [edge for edge in edges.seen if edge.process is not None]

@@ -1,0 +1,216 @@
+"""The commands that need no edge: check, simulate, --help, --version; and how run and serve refuse their settings."""
+
+import json
+import os
+import re
+import subprocess
+
+import pytest
+
+from edge import BINARY, HAPROXY, PASSED_ON, ROOT
+from policies import config_rule, header_rule, limit_rule, policy, under
+
+FINE = policy(
+    version=3,
+    config=[config_rule("shut", under("/shut"), block="block")],
+    limits=[limit_rule("few", under("/few"), limit=1, period="1m", burst=1)],
+    headers=[header_rule("mark", under("/mark"), ("X-Mark", "1"))],
+)
+RUN = {"UPSTREAM_URL": "http://127.0.0.1:9", "POLICY_FILE": "/nonexistent", "CLIENT_IP_SOURCE": "remote_addr", "EDGE_HAPROXY": HAPROXY}
+
+
+def run(*args, stdin="", env=None):
+    environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ} | (env or {})
+    return subprocess.run([BINARY, *map(str, args)], input=stdin, env=environment, capture_output=True, text=True, timeout=30)
+
+
+@pytest.fixture
+def policy_file(tmp_path):
+    def write(document):
+        path = tmp_path / "policy.json"
+        path.write_text(document if isinstance(document, str) else json.dumps(document))
+        return path
+
+    return write
+
+
+# --- check ---
+
+
+def test_check_of_a_valid_policy(policy_file):
+    done = run("check", policy_file(FINE))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "schema 4, version 3" in done.stdout
+
+
+def test_check_of_a_valid_policy_as_json(policy_file):
+    done = run("check", policy_file(FINE), "--json")
+    assert done.returncode == 0
+    assert json.loads(done.stdout) == {"errors": [], "warnings": []}
+
+
+FAULTS = [
+    (config_rule("a", 'http.request.uri.pth eq "/"', block="block"), "expr_unknown_field", "/config_rules/0/expression"),
+    (config_rule("a", "http.host eq", block="block"), "expr_syntax", "/config_rules/0/expression"),
+    (config_rule("a", "true", blok="block"), "unknown_member", "/config_rules/0/settings/blok"),
+    (config_rule("a", "true", block="maybe"), "bad_value", "/config_rules/0/settings/block"),
+    (config_rule("a", "true", responses={"forbidden": "nowhere"}), "unknown_reference", "/config_rules/0/settings/responses/forbidden"),
+    (config_rule("a", "true", cors_policy="web"), "unsupported", "/config_rules/0/settings/cors_policy"),
+]
+
+
+@pytest.mark.parametrize("rule, code, path", FAULTS)
+def test_check_names_code_and_place_of_a_fault(policy_file, rule, code, path):
+    done = run("check", policy_file(policy(config=[rule])), "--json")
+    assert done.returncode == 1
+    assert [(e["code"], e["path"]) for e in json.loads(done.stdout)["errors"]] == [(code, path)]
+    text = run("check", policy_file(policy(config=[rule])))
+    assert (text.returncode, text.stdout) == (1, "")
+    assert code in text.stderr and path in text.stderr
+
+
+def test_check_reports_all_faults_at_once(policy_file):
+    document = policy(
+        config=[config_rule("a", "http.hots eq \"x\"", block="block"), config_rule("a", "true", block="x")],
+        headers=[header_rule("h", "true", ("X-Edge-Mine", "1"))],
+    )
+    found = {(e["code"], e["path"]) for e in json.loads(run("check", policy_file(document), "--json").stdout)["errors"]}
+    assert {
+        ("expr_unknown_field", "/config_rules/0/expression"),
+        ("bad_value", "/config_rules/1/settings/block"),
+        ("reserved", "/request_header_rules/0/ops/0/name"),
+    } <= found
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "null", '{"schema":4}', '{"schema":99,"version":1}', '{"a":1,"a":2}', "[" * 100_000], ids=range(8)
+)
+def test_check_of_what_is_no_policy_fails(policy_file, text):
+    done = run("check", policy_file(text), "--json")
+    assert done.returncode in (1, 2)
+    assert len(json.loads(done.stdout)["errors"]) >= 1
+
+
+def test_check_of_a_file_that_cannot_be_read_is_a_usage_error(tmp_path):
+    for path in (tmp_path / "absent.json", tmp_path):
+        done = run("check", path)
+        assert done.returncode == 2
+        assert str(path) in done.stderr
+
+
+@pytest.mark.parametrize("args", [["check"], ["check", "a", "b"], ["check", "--jsn", "a"], ["simulate"], ["nothing"], [], ["run", "x"]])
+def test_wrong_usage_exits_with_2_and_says_so(args):
+    done = run(*args)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "edge-spoa" in done.stderr
+
+
+def test_the_demo_policy_is_valid_and_without_warnings():
+    done = run("check", ROOT / "compose/demo/policy.json", "--json")
+    assert (done.returncode, json.loads(done.stdout)) == (0, {"errors": [], "warnings": []})
+
+
+# --- simulate ---
+
+REQUEST = {"method": "GET", "host": "edge.test", "path": "/mark/1?x=1", "ip": "192.0.2.1", "headers": {"accept": "*/*", "x-two": ["a", "b"]}}
+
+
+def simulate(policy_path, request, *args):
+    done = run("simulate", policy_path, *args, stdin=json.dumps(request))
+    assert (done.returncode, done.stderr) == (0, "")
+    return json.loads(done.stdout)
+
+
+def test_simulate_has_all_members_whatever_happens(policy_file):
+    path = policy_file(FINE)
+    members = {
+        "rejected", "status", "config_rules", "settings", "rate_limit_rules", "request_header_rules", "upstream_headers",
+        "response_headers", "locale",
+    }  # fmt: skip
+    for target in ("/", "/mark/1", "/shut", "/few", "/a/../b"):
+        assert set(simulate(path, {**REQUEST, "path": target})) == members
+
+
+def test_simulate_of_a_passed_request(policy_file):
+    result = simulate(policy_file(FINE), REQUEST)
+    assert (result["rejected"], result["status"]) == (None, 0)
+    assert result["request_header_rules"] == ["mark"]
+    assert result["upstream_headers"]["x-mark"] == "1"
+    assert result["upstream_headers"]["x-two"] == ["a", "b"]
+
+
+@pytest.mark.parametrize("target, rejected, status", [("/shut/1", "block", 403), ("/a/%2e%2e/b", "path", 400), ("/%73hut/", "block", 403)])
+def test_simulate_of_a_refused_request(policy_file, target, rejected, status):
+    result = simulate(policy_file(FINE), {**REQUEST, "path": target})
+    assert (result["rejected"], result["status"], result["upstream_headers"]) == (rejected, status, {})
+
+
+def test_simulate_names_the_limits_that_would_be_charged(policy_file):
+    assert simulate(policy_file(FINE), {**REQUEST, "path": "/few/1"})["rate_limit_rules"] == ["few"]
+
+
+def test_simulate_reads_a_request_from_a_file(policy_file, tmp_path):
+    request = tmp_path / "request.json"
+    request.write_text(json.dumps(REQUEST))
+    done = run("simulate", policy_file(FINE), "--request", request)
+    assert done.returncode == 0 and json.loads(done.stdout)["request_header_rules"] == ["mark"]
+
+
+@pytest.mark.parametrize("request_text, status", [('{"method":"GET"}', 1), ("{", 1), ('{"method":1,"host":"a","path":"/"}', 1)])
+def test_simulate_refuses_a_faulty_request(policy_file, request_text, status):
+    done = run("simulate", policy_file(FINE), stdin=request_text)
+    assert (done.returncode, done.stdout) == (status, "")
+    assert done.stderr != ""
+
+
+# --- help, version, settings ---
+
+
+def table_settings():
+    """(name, readers) of the rows of schemas/settings.def."""
+    rows = re.findall(r'^SETTING_ROW\(\w+, "(\w+)",.*?, ([A-Z_ |]+), "', (ROOT / "schemas/settings.def").read_text(), re.M)
+    assert len(rows) > 20
+    return rows
+
+
+def test_help_lists_every_setting_that_a_person_gives():
+    done = run("--help")
+    assert done.returncode == 0
+    for name, readers in table_settings():
+        assert (re.search(rf"^ +{name} ", done.stdout, re.M) is not None) == ("FROM_LAUNCHER" not in readers), name
+
+
+def test_version_is_one_line():
+    done = run("--version")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.match(r"edge-spoa \S+\n\Z", done.stdout)
+
+
+@pytest.mark.parametrize("command", ["run", "serve"])
+def test_an_unknown_setting_of_ours_is_refused_with_a_suggestion(command):
+    done = run(command, env={**RUN, "EDGE_RUN_DIR": "/nonexistent", "EDGE_LISTN": ":80"})
+    assert done.returncode == 2
+    assert "EDGE_LISTN" in done.stdout + done.stderr
+    assert "EDGE_LISTEN" in done.stdout + done.stderr
+
+
+def test_all_faulty_settings_are_named_at_once():
+    wrong = {"UPSTREAM_URL": "ftp://x", "EDGE_AGENTS": "7", "EDGE_AGENT_TIMEOUT": "soon", "EDGE_ON_AGENT_FAILURE": "maybe", "VALKEY_URL": "x"}
+    done = run("run", env={**RUN, **wrong})
+    assert done.returncode == 2
+    for name in wrong:
+        assert name in done.stdout + done.stderr, name
+
+
+def test_what_is_required_is_asked_for():
+    done = run("run")
+    assert done.returncode == 2
+    for name in ("UPSTREAM_URL", "POLICY_FILE", "CLIENT_IP_SOURCE"):
+        assert name in done.stdout + done.stderr, name
+
+
+def test_a_haproxy_that_is_missing_or_too_old_is_named():
+    for binary in ("/nonexistent/haproxy", "/bin/true"):
+        done = run("run", env={**RUN, "EDGE_HAPROXY": binary})
+        assert done.returncode in (1, 2)
+        assert binary in done.stdout + done.stderr

@@ -1,0 +1,392 @@
+"""haproxy/ alone, without an agent: the file is accepted in every combination of its flags, and what HAProxy does by itself holds."""
+
+import contextlib
+import itertools
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import tempfile
+import threading
+from pathlib import Path
+
+import pytest
+
+from clients import Http1, fetch
+from edge import HAPROXY, ROOT, Ports, poll
+
+FOLDER = ROOT / "haproxy"
+REQUIRED = {
+    "EDGE_HAPROXY_DIR": str(FOLDER),
+    "EDGE_RUN_DIR": "/tmp",
+    "EDGE_LISTEN": "127.0.0.1:8080,[::1]:8080",
+    "EDGE_HEALTH_LISTEN": "127.0.0.1:8081",
+    "EDGE_UPSTREAM_ADDR": "[::1]:8000",
+    "EDGE_AGENT_0": "unix@/tmp/agent-0.sock",
+    "EDGE_RECORDS_0": "unix@/tmp/records-0.sock",
+    "EDGE_AGENT_TIMEOUT_MS": "1500",
+    "EDGE_BODY_LIMIT": "1000",
+    "EDGE_UPSTREAM_CONNECT_TIMEOUT_MS": "1000",
+    "EDGE_CAP_ORDINARY": "100",
+    "EDGE_CAP_STREAMS": "100",
+    "EDGE_MAXCONN": "300",
+    "EDGE_SHUTDOWN_TIMEOUT_MS": "5000",
+    "EDGE_STRIP_BEFORE": "^x[_-]edge[_-]",
+    "EDGE_STRIP_AFTER": "^(forwarded|x[_-]forwarded[_-].*|x[_-]request[_-]id)$",
+}
+SECOND = {"EDGE_AGENT_1": "unix@/tmp/agent-1.sock", "EDGE_RECORDS_1": "unix@/tmp/records-1.sock"}
+AGENTS = {"one-agent": {}, "standby": SECOND, "two-active": {**SECOND, "EDGE_AGENT_1_ACTIVE": "1"}}
+FAILURE = {"closed": {}, "open": {"EDGE_FAIL_OPEN": "1"}}
+UPSTREAM = {
+    f"{scheme}-{proto}": {**tls, **force}
+    for scheme, tls in {"http": {}, "https": {"EDGE_UPSTREAM_TLS": "1"}}.items()
+    for proto, force in {"auto": {}, "h1": {"EDGE_UPSTREAM_H1": "1"}, "h2": {"EDGE_UPSTREAM_H2": "1"}}.items()
+}
+TLS = {"EDGE_TLS_LISTEN": "127.0.0.1:8443", "EDGE_THREADS": "2"}
+NO_STORE = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
+REQUEST_ID = re.compile(r"[0-9a-f]{32}\Z")
+
+
+def accepted(environment):
+    """Runs `haproxy -c`: (exit status 0 and not a word of complaint, what it said)."""
+    done = subprocess.run([HAPROXY, "-c", "-f", FOLDER / "haproxy.cfg"], env=environment, capture_output=True, text=True, check=False)
+    said = done.stdout + done.stderr
+    return done.returncode == 0 and not re.search(r"\[(WARNING|ALERT)\]|warning", said, re.I), said
+
+
+@pytest.mark.parametrize("with_tls", [False, True], ids=["clear", "tls"])
+@pytest.mark.parametrize("agents, failure, upstream_kind", itertools.product(AGENTS, FAILURE, UPSTREAM))
+def test_the_file_is_accepted_without_a_warning(cert, agents, failure, upstream_kind, with_tls):
+    tls = {**TLS, "EDGE_TLS_CERT": str(cert)} if with_tls else {}
+    good, said = accepted({**REQUIRED, **AGENTS[agents], **FAILURE[failure], **UPSTREAM[upstream_kind], **tls})
+    assert good, said
+
+
+@pytest.mark.parametrize("missing", sorted(REQUIRED))
+def test_a_missing_variable_is_noticed(missing):
+    environment = {**REQUIRED, **FAILURE["open"]}
+    del environment[missing]
+    assert not accepted(environment)[0]
+
+
+def test_a_name_that_does_not_resolve_does_not_hinder_a_start():
+    good, said = accepted({**REQUIRED, "EDGE_UPSTREAM_ADDR": "nobody.invalid:80"})
+    assert good, said
+
+
+class HAProxy:
+    """haproxy -W with no agent behind it, records taken by this process, standard output in a file."""
+
+    def __init__(self, settings=None, cert=None):
+        self.dir = Path(tempfile.mkdtemp(prefix="edge-cfg-"))
+        self.ports, self.tls_ports, self.health_ports = Ports(), Ports(), Ports()
+        self.port, self.tls_port, self.health_port = self.ports.first, self.tls_ports.first, self.health_ports.first
+        self.records_socket = socket.socket(socket.AF_UNIX)
+        self.records_socket.bind(str(self.dir / "records.sock"))
+        self.records_socket.listen()
+        self.received = b""
+        self.environment = {
+            **REQUIRED,
+            "EDGE_RUN_DIR": str(self.dir),
+            "EDGE_LISTEN": f"127.0.0.1:{self.port}",
+            "EDGE_HEALTH_LISTEN": f"127.0.0.1:{self.health_port}",
+            "EDGE_AGENT_0": f"unix@{self.dir}/agent.sock",
+            "EDGE_RECORDS_0": f"unix@{self.dir}/records.sock",
+            **({"EDGE_TLS_LISTEN": f"127.0.0.1:{self.tls_port}", "EDGE_TLS_CERT": str(cert)} if cert else {}),
+            **(settings or {}),
+        }
+
+    def __enter__(self):
+        threading.Thread(target=self.take_records, daemon=True).start()
+        with open(self.dir / "stdout", "wb") as out, open(self.dir / "stderr", "wb") as err:
+            self.process = subprocess.Popen([HAPROXY, "-W", "-f", FOLDER / "haproxy.cfg"], env=self.environment, stdout=out, stderr=err)
+        try:
+            poll(lambda: self.health("/livez")[0] == 200, "HAProxy starts")
+            poll(lambda: self.health("/readyz")[0] == 503, "the agent's check fails")
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *unused):
+        self.process.terminate()
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise
+        self.records_socket.close()
+        for ports in (self.ports, self.tls_ports, self.health_ports):
+            ports.close()
+        shutil.rmtree(self.dir)
+
+    def take_records(self):
+        while True:
+            try:
+                peer, _ = self.records_socket.accept()
+            except OSError:
+                return
+            with peer:
+                while data := peer.recv(65536):
+                    self.received += data
+
+    def records(self):
+        found, rest = [], self.received
+        while b" " in rest:
+            size, _, rest = rest.partition(b" ")
+            if len(rest) < int(size):
+                break
+            found.append(rest[: int(size)].decode().rstrip("\n").split("\t"))
+            rest = rest[int(size) :]
+        return found
+
+    def lines(self):
+        return [json.loads(line) for line in (self.dir / "stdout").read_text().splitlines()]
+
+    def line_of(self, path):
+        found = poll(lambda: [line for line in self.lines() if line.get("url.path") == path], f"a line for {path}")
+        assert len(found) == 1
+        return found[0]
+
+    def health(self, path):
+        with Http1(self.health_port) as c:
+            response = c.request("GET", path)
+            return response.status, response.body.decode().strip()
+
+    def command(self, text):
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.connect(str(self.dir / "haproxy.sock"))
+            sock.sendall(text.encode() + b"\n")
+            return b"".join(iter(lambda: sock.recv(65536), b"")).decode()
+
+    def workers(self):
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        return {int(pid) for pid in children}
+
+
+@pytest.fixture(scope="module")
+def closed(upstream, cert):
+    with HAProxy({"EDGE_UPSTREAM_ADDR": f"127.0.0.1:{upstream.port}"}, cert) as h:
+        yield h
+
+
+@pytest.fixture(scope="module")
+def opened(upstream, cert):
+    with HAProxy({"EDGE_UPSTREAM_ADDR": f"127.0.0.1:{upstream.port}", "EDGE_FAIL_OPEN": "1"}, cert) as h:
+        yield h
+
+
+@pytest.mark.parametrize("protocol", ["h1", "h2", "tls-h1", "tls-h2"])
+def test_without_an_agent_a_request_is_refused_recorded_and_printed(closed, upstream, protocol):
+    response = fetch(closed, "GET", f"/refused/{protocol}?secret=value", [("Cookie", "secret")], host="Edge.TEST.:8080", protocol=protocol)
+    assert (response.status, response.get("retry-after")) == (503, "1")
+    assert {name: response.get(name) for name in NO_STORE} == NO_STORE
+    line = closed.line_of(f"/refused/{protocol}")
+    assert (line["edge.decision"], line["http.response.status_code"], line["server.address"]) == ("unavailable", 503, "edge.test")
+    assert REQUEST_ID.match(line["request_id"]) and "secret" not in json.dumps(line)
+    record = poll(lambda: [r for r in closed.records() if r[2] == line["request_id"]], "the record")[0]
+    assert len(record) == 19 and "secret" not in " ".join(record)
+    assert (record[:2], record[3], record[6], record[7], record[9]) == (["1", "-"], "503", "LR", "false", "plain")
+    assert [json.loads(text) for text in record[16:]] == ["GET", "Edge.TEST.:8080", f"/refused/{protocol}"]
+    assert upstream.seen(f"/refused/{protocol}") == []
+
+
+@pytest.mark.parametrize(
+    "data, status",
+    [
+        (b"NONSENSE\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nBad Header: x\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: a\r\n" + b"X: y\r\n" * 102 + b"\r\n", 400),
+        (b"GET /" + b"x" * 70000 + b" HTTP/1.1\r\nHost: a\r\n\r\n", 414),
+        (b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", 422),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nX: " + b"x" * 62000 + b"\r\n\r\n", 431),
+    ],
+    ids=["no-http", "bad-name", "too-many", "long-target", "coding", "large"],
+)
+def test_what_is_refused_before_it_is_a_request_is_never_cached_and_printed(closed, data, status):
+    n = len(closed.lines())
+    with Http1(closed.port) as c:
+        c.send(data)
+        response = c.receive()
+    assert (response.status, response.get("connection")) == (status, "close")
+    assert {name: response.get(name) for name in NO_STORE} == NO_STORE
+    poll(lambda: len(closed.lines()) == n + 1, "its line")
+    assert (closed.lines()[-1]["edge.decision"], closed.lines()[-1]["http.response.status_code"]) == ("bad_request", status)
+
+
+@pytest.mark.parametrize("cap, headers", [("EDGE_CAP_ORDINARY", []), ("EDGE_CAP_STREAMS", [("Accept", "text/html, Text/Event-Stream")])])
+def test_above_a_cap_requests_are_refused_as_overload(cap, headers):
+    with HAProxy({cap: "0"}) as haproxy:
+        response = fetch(haproxy, "GET", "/over", headers)
+        assert (response.status, response.get("retry-after"), response.get("cache-control")) == (503, "1", "no-store")
+        assert haproxy.line_of("/over")["edge.decision"] == "overloaded"
+        other = [] if headers else [("Accept", "text/event-stream")]
+        fetch(haproxy, "GET", "/other", other)
+        assert haproxy.line_of("/other")["edge.decision"] == "unavailable", "the caps are apart"
+
+
+FORGED = [
+    *(("X-Edge-Auth-Sub", "a"), ("X_EDGE_Auth_Sub", "b"), ("x-edge_client-ip", "c"), ("Forwarded", "for=d"), ("X-Forwarded-For", "e")),
+    *(("X_Forwarded_Host", "f"), ("X-Forwarded-Port", "g"), ("X-Request-ID", "h"), ("X-Request_Id", "i")),
+]
+
+
+@pytest.mark.parametrize("protocol", ["h1", "h2", "tls-h1", "tls-h2"])
+def test_open_mode_forwards_without_identity_and_without_anything_forged(opened, protocol):
+    headers = [*FORGED, ("X-Edged", "kept"), ("Traceparent", "kept")]
+    response = fetch(opened, "POST", f"/open/{protocol}", headers, b"body", [("X-Edge-Auth-Sub", "t")], protocol=protocol)
+    assert response.status == 200
+    line = opened.line_of(f"/open/{protocol}")
+    assert (line["edge.decision"], line["edge.upstream_answered"]) == ("unavailable", True)
+    received = response.json()
+    assert received["trailers"] == []
+    names = re.compile(r"(x[_-])?(edge|forwarded|request)")
+    kept = [(n, v) for n, v in received["headers"] if names.match(n) or v == "kept"]
+    assert kept == [("x-edged", "kept"), ("traceparent", "kept"), ("x-request-id", line["request_id"])]
+
+
+def test_a_connection_header_cannot_make_the_upstream_drop_headers(opened):
+    response = fetch(opened, "GET", "/hop", [("Connection", "x-request-id, te"), ("TE", "trailers")])
+    headers = dict(response.json()["headers"])
+    assert "connection" not in headers and REQUEST_ID.match(headers["x-request-id"]) and headers["te"] == "trailers"
+
+
+@pytest.mark.parametrize("length", ["1001", "0001001", "9223372036854775808", "18446744073709551615"])
+def test_open_mode_refuses_a_body_above_the_static_limit_before_it_comes(opened, length):
+    with Http1(opened.port) as c:
+        c.send(f"POST /limit HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n".encode())
+        response = c.receive()
+    assert (response.status, response.get("cache-control")) == (413, "no-store")
+
+
+def test_open_mode_takes_a_body_of_the_static_limit(opened):
+    assert fetch(opened, "POST", "/limit/kept", body=b"x" * 1000).json()["body_len"] == 1000
+
+
+@pytest.mark.parametrize("path, status", [("/close", 502), ("/garbage", 502)])
+def test_an_upstream_without_an_answer_is_a_502_that_is_never_cached(opened, path, status):
+    response = fetch(opened, "GET", f"{path}/alone")
+    assert (response.status, response.get("cache-control")) == (status, "no-store")
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 504])
+def test_an_error_of_the_upstream_passes_untouched(opened, status):
+    response = fetch(opened, "GET", f"/status/{status}")
+    assert (response.status, response.get("cache-control"), response.get("retry-after")) == (status, None, None)
+
+
+@pytest.mark.parametrize("addr", ["nobody.invalid:80", None], ids=["no-address", "refused"])
+def test_an_unreachable_upstream_is_a_502(addr):
+    nobody = Ports()
+    try:
+        with HAProxy({"EDGE_FAIL_OPEN": "1", "EDGE_UPSTREAM_ADDR": addr or f"127.0.0.1:{nobody.first}"}) as haproxy:
+            response = fetch(haproxy, "GET", "/down")
+            assert (response.status, response.get("cache-control"), response.get("retry-after")) == (502, "no-store", None)
+    finally:
+        nobody.close()
+
+
+def test_an_upstream_that_does_not_accept_is_a_504(cert):
+    """A TLS handshake that nobody answers counts as connecting."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        settings = {"EDGE_UPSTREAM_ADDR": f"127.0.0.1:{silent.getsockname()[1]}", "EDGE_UPSTREAM_CONNECT_TIMEOUT_MS": "200"}
+        with HAProxy({**settings, "EDGE_FAIL_OPEN": "1", "EDGE_UPSTREAM_TLS": "1", "SSL_CERT_FILE": str(cert)}) as haproxy:
+            response = fetch(haproxy, "GET", "/silent")
+            assert (response.status, response.get("cache-control")) == (504, "no-store")
+
+
+@pytest.mark.parametrize("proto", [{}, {"EDGE_UPSTREAM_H1": "1"}, {"EDGE_UPSTREAM_H2": "1"}], ids=["auto", "h1", "h2"])
+def test_an_https_upstream_must_prove_the_name_of_the_requests_host(cert, upstream, proto):
+    """Another HAProxy, in open mode, is the https upstream."""
+    with HAProxy({"EDGE_FAIL_OPEN": "1", "EDGE_UPSTREAM_ADDR": f"127.0.0.1:{upstream.port}"}, cert) as inner:
+        settings = {"EDGE_UPSTREAM_ADDR": f"127.0.0.1:{inner.tls_port}", "EDGE_UPSTREAM_TLS": "1", "SSL_CERT_FILE": str(cert)}
+        with HAProxy({**settings, **proto, "EDGE_FAIL_OPEN": "1"}) as haproxy:
+            for host, status in [("edge.test", 200), ("Edge.TEST.:443", 200), ("other.test", 502), ("127.0.0.1", 502)]:
+                response = fetch(haproxy, "GET", "/secure", host=host)
+                assert (response.status, response.get("cache-control")) == (status, None if status == 200 else "no-store"), host
+                if status == 200:
+                    assert dict(response.json()["headers"])["host"] == host
+            with Http1(haproxy.port) as c:
+                c.send(b"GET /nameless HTTP/1.0\r\n\r\n")
+                assert c.receive().status == 502, "a request without a host has no name to check"
+
+
+class Switching:
+    """An upstream that switches to the protocol named in the path, then echoes."""
+
+    def __init__(self):
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                sock, _ = self.listener.accept()
+            except OSError:
+                return
+            with sock, contextlib.suppress(OSError):
+                path = sock.recv(65536).split(b" ")[1]
+                sock.sendall(b"HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: " + path.lstrip(b"/") + b"\r\n\r\n")
+                sock.sendall(sock.recv(100))
+
+
+@pytest.mark.parametrize("asked, given, status", [("foo", "foo", 101), ("Foo", "fOO", 101), ("foo", "bar", 502), (None, "foo", 502)])
+def test_a_switch_to_another_protocol_than_asked_is_refused(asked, given, status):
+    switching = Switching()
+    with HAProxy({"EDGE_FAIL_OPEN": "1", "EDGE_UPSTREAM_ADDR": f"127.0.0.1:{switching.port}"}) as haproxy, Http1(haproxy.port) as c:
+        response = c.request("GET", f"/{given}", [("Connection", "Upgrade, x-request-id"), ("Upgrade", asked)] if asked else [])
+        assert response.status == status
+        if status == 101:
+            c.send(b"echo")
+            assert c.take(4) == b"echo"
+    switching.listener.close()
+
+
+def test_health_says_why_an_edge_is_not_ready(closed):
+    assert closed.health("/livez") == (200, "ok")
+    assert closed.health("/readyz") == (503, "no agent")
+    closed.command("set server ready_flag/flag state maint")
+    assert closed.health("/readyz") == (503, "draining")
+    closed.command("set server ready_flag/flag state ready")
+    assert closed.health("/readyz") == (503, "no agent")
+    assert closed.health("/other")[0] == 404
+    assert [line for line in closed.lines() if line.get("url.path") in ("/livez", "/readyz", "/other")] == []
+
+
+def test_only_its_owner_may_use_the_stats_socket(closed):
+    assert stat.S_IMODE(os.stat(closed.dir / "haproxy.sock").st_mode) == 0o600
+
+
+def test_a_reload_fails_no_request_and_the_old_process_still_prints_its_own(upstream):
+    with HAProxy({"EDGE_FAIL_OPEN": "1", "EDGE_UPSTREAM_ADDR": f"127.0.0.1:{upstream.port}"}) as haproxy:
+        old = haproxy.workers()
+        with Http1(haproxy.port) as idle, Http1(haproxy.port) as busy:
+            assert idle.request("GET", "/reload/before").status == 200
+            busy.send(b"GET /delay/1500/reload HTTP/1.1\r\nHost: a\r\n\r\n")
+            poll(lambda: upstream.seen("/delay/1500/reload"), "the upstream has it")
+            os.kill(haproxy.process.pid, signal.SIGUSR2)
+            poll(lambda: haproxy.workers() - old, "a new process")
+            answers = []
+
+            def told_to_close():
+                answers.append(idle.request("GET", "/reload/idle"))
+                return answers[-1].get("connection") == "close"
+
+            poll(told_to_close, "the old process ends its idle connection with an answer")
+            assert {response.status for response in answers} == {200}
+            assert fetch(haproxy, "GET", "/reload/new").status == 200
+            assert busy.receive().status == 200
+        poll(lambda: not haproxy.workers() & old, "the old process ends")
+        assert haproxy.line_of("/delay/1500/reload")["http.response.status_code"] == 200
+
+
+def test_an_abandoned_request_does_not_wait_for_its_upstream(opened, upstream):
+    with Http1(opened.port) as c:
+        c.send(b"GET /delay/600000/left HTTP/1.1\r\nHost: a\r\n\r\n")
+        poll(lambda: upstream.seen("/delay/600000/left"), "the upstream has it")
+    assert opened.line_of("/delay/600000/left")["edge.upstream_answered"] is False

@@ -1,0 +1,103 @@
+"""/metrics of an agent: a scraper's rules, and that the numbers are those of the requests made."""
+
+import pytest
+
+from clients import fetch
+from edge import Edge, poll
+from policies import config_rule, limit_rule, policy, under
+
+POLICY = policy(
+    version=7,
+    config=[config_rule("shut", under("/shut"), block="block"), config_rule("watch", under("/watch"), block="log")],
+    limits=[limit_rule("once", under("/once"), limit=1, period="1h", burst=1)],
+)
+
+
+@pytest.fixture(scope="module")
+def edge(upstream):
+    with Edge(POLICY, upstream.url) as e:
+        yield e
+
+
+def test_the_page_keeps_the_rules_of_the_exposition_format(edge):
+    status, text, headers = edge.internal("/metrics")
+    assert (status, headers["content-type"]) == (200, "text/plain; version=0.0.4; charset=utf-8")
+    families = edge.metrics()
+    for name, family in families.items():
+        assert family.samples, f"{name} has no sample"
+        assert family.type in ("counter", "gauge", "histogram"), name
+        assert name.startswith("edge_"), name
+        assert name.endswith("_total") == (family.type == "counter"), f"{name} is a {family.type}"
+    assert "edge_requests_total" in families
+
+
+def test_no_counter_falls_between_two_scrapes(edge):
+    before = edge.metrics()
+    for path in ("/", "/shut", "/once", "/once", "/a/../b"):
+        fetch(edge, "GET", path)
+    after = edge.metrics()
+    for name, family in before.items():
+        if family.type == "counter":
+            for series, value in family.samples.items():
+                assert after[name].samples[series] >= value, series
+
+
+@pytest.mark.parametrize(
+    "method, path, decision",
+    [
+        ("GET", "/passes", "allow"),
+        ("GET", "/shut/1", "block"),
+        ("GET", "/watch/1", "would_block"),
+        ("GET", "/a/../b", "path"),
+        ("get", "/passes", "method"),
+    ],
+)
+def test_a_request_counts_once_under_its_decision(edge, method, path, decision):
+    before = edge.metrics()["edge_requests_total"].samples
+    fetch(edge, method, path)
+    after = edge.metrics()["edge_requests_total"].samples
+    moved = {dict(labels)["decision"]: after[key] - before[key] for key in after if after[key] != before[key] for labels in [key[1]]}
+    assert moved == {decision: 1}
+
+
+def test_a_refusal_by_a_limit_counts(edge):
+    fetch(edge, "GET", "/once/warm")
+    before = edge.metric("edge_requests_total", decision="rate_limited")
+    assert fetch(edge, "GET", "/once/spent").status == 429
+    assert edge.metric("edge_requests_total", decision="rate_limited") == before + 1
+    assert edge.metric("edge_ratelimit_keys") == 1
+    assert edge.metric("edge_ratelimit_store", kind="embedded") == 1
+
+
+def test_every_answered_notify_is_an_ack_and_in_the_end_a_record(edge):
+    for i in range(20):
+        fetch(edge, "GET", f"/counted/{i}")
+    families = edge.metrics()
+    notifies = families["edge_spop_notifies_total"].samples[("edge_spop_notifies_total", ())]
+    assert notifies >= 20
+    assert edge.metric("edge_spop_acks_total") == notifies
+    poll(lambda: edge.metric("edge_records_total") == notifies, "every decided request has its record")
+    assert edge.metric("edge_records_malformed_total") == 0
+    assert edge.metric("edge_spop_protocol_errors_total") == 0
+
+
+def test_a_refused_request_before_any_agent_counts_as_without_verdict(edge):
+    before = edge.metric("edge_records_without_verdict_total")
+    assert fetch(edge, "GET", "/bad", [("Bad Name", "x")]).status == 400
+    poll(lambda: edge.metric("edge_records_without_verdict_total") == before + 1, "the record without a verdict is counted")
+
+
+def test_the_version_in_force_is_shown(edge):
+    assert edge.metric("edge_policy_version") == 7
+    assert edge.metric("edge_policy_loads_total", result="loaded") == 1
+
+
+@pytest.mark.parametrize("path, status", [("/livez", 200), ("/readyz", 200), ("/nothing", 404)])
+def test_the_internal_pages(edge, path, status):
+    assert edge.internal(path)[0] == status
+
+
+@pytest.mark.parametrize("path, status", [("/livez", 200), ("/readyz", 200), ("/metrics", 404), ("/", 404)])
+def test_the_pages_for_the_balancer(edge, path, status):
+    got, _, headers = edge.health(path)
+    assert (got, headers["cache-control"]) == (status, "no-store")
