@@ -225,7 +225,7 @@ endif
 ifneq ($(E2E_TESTS),)
 define run_e2e
 	@echo "== e2e ($(1))"
-	@EDGE_SPOA_BIN=$(CURDIR)/build/$(1)/edge-spoa EDGE_HAPROXY=$(2) PYTHONDONTWRITEBYTECODE=1 \
+	@$($(1)_RUN) EDGE_SPOA_BIN=$(CURDIR)/build/$(1)/edge-spoa EDGE_HAPROXY=$(2) PYTHONDONTWRITEBYTECODE=1 \
 		/usr/bin/python3 -m pytest -q -p no:cacheprovider $(E2E) tests/e2e || { s=$$?; \
 		if [ $$s = 5 ]; then echo "== e2e ($(1)): skipped: pytest found no tests"; else exit $$s; fi; }
 endef
@@ -269,10 +269,11 @@ test: deps $(call everything,release) ## unit, replay, corpus and end-to-end tes
 	$(call run_corpus,release)
 	$(call run_e2e,release,$(HAPROXY))
 
-asan: $(DEPS_TEST) $(call everything,asan) ## unit, replay and corpus under ASan and UBSan
+asan: deps $(call everything,asan) ## unit, replay, corpus and end-to-end tests under ASan and UBSan
 	$(call run_unit,asan)
 	$(call run_replay,asan)
 	$(call run_corpus,asan)
+	$(call run_e2e,asan,$(HAPROXY))
 
 tsan: $(DEPS_TEST) $(call programs,tsan) $(call unit,tsan) $(call replay,tsan) ## unit and replay under TSan
 	$(call run_unit,tsan)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -20,6 +21,7 @@ HAPROXY = os.environ.get("EDGE_HAPROXY", str(ROOT / ".deps/haproxy-3.2/haproxy")
 PASSED_ON = ("PATH", "HOME", "TMPDIR", "LANG", "ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS")
 DEADLINE = 20  # seconds; generous, because only failures wait this long
 TAIL_LINES = 60
+SANITIZER_FAULT = re.compile(r"(Address|Leak|Thread)Sanitizer|runtime error:")
 
 seen = []  # every edge of this process, oldest first; conftest.py forgets those that ended
 
@@ -204,6 +206,8 @@ class Edge:
         finally:
             left = self.kill_all()
             self.clean_up()
+        faults = [line["text"] for line in self.lines if SANITIZER_FAULT.search(line["text"])]
+        assert not faults, "\n".join(faults)
         assert not check or self.status == 0, f"exit status {self.status}\n{self.tail()}"
         assert not check or not left, f"processes left behind: {left}\n{self.tail()}"
 

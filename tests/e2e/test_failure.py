@@ -179,16 +179,52 @@ def test_an_answer_that_breaks_off_is_not_completed(closed):
         c.request("GET", "/cut")
 
 
+@pytest.fixture(scope="module")
+def pair(upstream):
+    with Edge(POLICY, upstream.url, settings={"EDGE_AGENTS": "2"}) as e:
+        poll(lambda: "agent1" in up_servers(e), "the standby agent is up")
+        yield e
+
+
 @pytest.mark.parametrize("protocols", [("h1", "h1"), ("h2",)])
-def test_killing_the_active_agent_fails_no_request(upstream, protocols):
-    with Edge(POLICY, upstream.url, settings={"EDGE_AGENTS": "2"}) as edge:
+def test_killing_the_active_agent_fails_no_request_and_the_standby_decides(pair, protocols):
+    before = pair.metric("edge_requests_total", agent=1, decision="allow")
+    with Load(pair, protocols=protocols, per_second=100) as load:
+        load.wait_more(100)
+        pair.signal(signal.SIGSTOP)  # so that the launcher starts no other agent meanwhile
+        os.kill(pair.agent_pids()[0], signal.SIGKILL)
+        load.wait_more(200)
+        pair.signal(signal.SIGCONT)
+        load.wait_more(100)
+        poll(lambda: pair.internal("/readyz")[0] == 200, "the launcher started another agent")
+        poll(lambda: "agent0" in up_servers(pair), "HAProxy uses it")
+        load.wait_more(100)
+    assert load.failures == []
+    assert pair.metric("edge_requests_total", agent=1, decision="allow") >= before + 190
+
+
+def test_agents_that_are_killed_and_restarted_again_and_again_fail_no_request(pair):
+    with Load(pair, per_second=100) as load:
+        for index in (0, 1, 0):
+            poll(lambda: up_servers(pair) == {"agent0", "agent1"}, "both agents are up")
+            load.wait_more(50)
+            os.kill(pair.agent_pids()[index], signal.SIGKILL)
+            load.wait_more(50)
+            poll(lambda: pair.internal("/readyz", agent=index)[0] == 200, "it runs again")
+    assert load.failures == []
+
+
+def test_a_frozen_active_agent_is_replaced_by_the_standby(upstream):
+    with Edge(POLICY, upstream.url, settings={"EDGE_AGENTS": "2", **FAR_AWAY}) as edge:
         poll(lambda: "agent1" in up_servers(edge), "the standby agent is up")
-        with Load(edge, protocols=protocols, per_second=100) as load:
-            load.wait_more(100)
-            os.kill(edge.agent_pids()[0], signal.SIGKILL)
-            load.wait_more(200)
-        assert load.failures == []
-        assert edge.metric("edge_requests_total", agent=1, decision="allow") > 0, "the standby decided"
+        agent = edge.agent_pids()[0]
+        os.kill(agent, signal.SIGSTOP)
+        try:
+            response = fetch(edge, "GET", "/frozen/active")
+            assert response.status == 200
+            assert managed(response.json()) != []
+        finally:
+            os.kill(agent, signal.SIGCONT)
 
 
 def up_servers(edge):
