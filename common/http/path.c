@@ -157,6 +157,8 @@ enum path_verdict path_normalise(struct str raw, struct arena *a, struct path *o
 {
     if (raw.len == 0 || raw.p[0] != '/')
         return PATH_NOT_ORIGIN_FORM;
+    if (raw.len > PATH_RAW_MAX)
+        return PATH_TOO_LONG;
     struct path path;
     enum path_verdict v = normal_form(raw, a, &path.normal);
     if (v != PATH_OK)

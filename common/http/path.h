@@ -25,6 +25,9 @@ const char *path_verdict_name(enum path_verdict v);
  * %25, no part beside a %2F is "." or ".." either, and normalising normal again changes nothing.
  * forward: as sent, with only the bytes that a path can't carry raw (RFC 3986 3.3) percent-encoded. It has the same
  * normal. */
+/* Browsers and servers stop well below; it bounds what one request can cost the rules that search in it. */
+enum { PATH_RAW_MAX = 8192 };
+
 struct path {
     struct str normal;
     struct str forward;

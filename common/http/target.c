@@ -25,11 +25,22 @@ void target_split(struct str url, struct target *out)
         out->query = str_sub(url, question + 1, url.len);
     size_t authority = scheme_len(before);
     size_t slash = authority == 0 ? 0 : str_find_byte(str_sub(before, authority, before.len), '/');
+    out->absolute = authority > 0;
+    if (out->absolute)
+        out->authority = str_sub(before, authority, slash == SIZE_MAX ? before.len : authority + slash);
     if (slash == SIZE_MAX)
         return;
     struct str path = str_sub(before, authority + slash, before.len);
     if (str_starts(path, STR("/")))
         out->path = path;
+}
+
+bool target_bytes_ok(struct str url)
+{
+    for (size_t i = 0; i < url.len; i++)
+        if (url.p[i] <= ' ' || url.p[i] >= 0x7f || url.p[i] == '#')
+            return false;
+    return true;
 }
 
 /* Without brackets only an IPv6 address may hold a ':'; of any other text the first one ends the name, as it does for

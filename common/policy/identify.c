@@ -3,12 +3,14 @@
 
 #include "common/http/target.h"
 
+enum { METHOD_MAX = 256 };
+
 static bool is_method(struct str s)
 {
     for (size_t i = 0; i < s.len; i++)
         if (ascii_lower(s.p[i]) == s.p[i] && ascii_is_alpha(s.p[i]))
             return false;
-    return str_is_token(s);
+    return s.len <= METHOD_MAX && str_is_token(s);
 }
 
 /* The Host header's value; false when there are several that differ. */
@@ -26,6 +28,21 @@ static bool find_host(const struct headers *h, struct str *host)
         found = true;
     }
     return true;
+}
+
+/* The host of an absolute target is judged by the Host header, so both must name the same one: an upstream may believe either. Userinfo
+ * would make them look alike. */
+static bool authority_agrees(const struct target *t, struct str host, struct arena *a, bool *memory)
+{
+    struct str named = STR_NONE;
+
+    if (!t->absolute)
+        return true;
+    if (str_find_byte(t->authority, '@') != SIZE_MAX)
+        return false;
+    if (!target_host(t->authority, a, &named))
+        *memory = false;
+    return str_eq(named, host);
 }
 
 /* Puts path and cleaned query together; borrows the url's own bytes where nothing changed. False: no memory. */
@@ -70,6 +87,7 @@ void identify(const struct identify_input *in, struct arena *a, struct identity 
     out->path_verdict = path_normalise(t.path, a, &path);
     if (out->path_verdict == PATH_OK)
         out->facts.path = path.normal;
+    bool one_target = authority_agrees(&t, out->facts.host, a, &memory) && target_bytes_ok(in->url);
     memory = memory && out->path_verdict != PATH_NO_MEMORY;
 
     if (!memory)
@@ -80,7 +98,7 @@ void identify(const struct identify_input *in, struct arena *a, struct identity 
         out->refused = DECISION_PATH;
     else if (!is_method(in->method))
         out->refused = DECISION_METHOD;
-    else if (!one_host)
+    else if (!one_host || !one_target)
         out->refused = DECISION_BAD_REQUEST;
     else if (!build_uri(&t, &path, a, out))
         out->refused = DECISION_UNAVAILABLE;

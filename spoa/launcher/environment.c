@@ -10,7 +10,10 @@ enum { VARIABLES_MAX = 64 };
 
 /* Names that are stripped from every request: before the call what only the edge may say, after it what the agent reads. */
 #define STRIP_BEFORE "^x[_-]edge[_-]"
-#define STRIP_AFTER  "^(forwarded|x[_-]forwarded[_-].*|x[_-]request[_-]id)$"
+/* The edge's own names, what belongs to one connection only, and names that some upstreams read as framing. */
+#define STRIP_AFTER                                                                                                    \
+    "^(forwarded|x[_-]forwarded[_-].*|x[_-]request[_-]id|http2-settings|keep-alive|proxy-connection|"                  \
+    "content_length|transfer_encoding)$"
 
 /* Of every process; and of agents only, what a build with sanitizers reads. */
 static const char *const passed_to_all[] = {"PATH",          "TZ",           "TMPDIR", "LANG", "LC_ALL",

@@ -120,6 +120,7 @@ enum step_result step_decode(struct request *r)
     r->args.id = v[ARG_ID_UNIQUE_ID].s;
     r->args.method = v[ARG_ID_METHOD].s;
     r->args.url = v[ARG_ID_URL].s;
+    r->args.version = v[ARG_ID_HTTP_VERSION].s;
     r->args.tls = v[ARG_ID_TLS].b;
     r->args.has_src = v[ARG_ID_SRC].type != SPOP_NULL;
     if (r->args.has_src)

@@ -1,9 +1,24 @@
 /* HEADERS: the operations of the header rules that match, as lists for HAProxy to apply. */
 #include "spoa/request/request.h"
 
+/* HAProxy's buffer for a request, what each header costs in it besides its bytes, and what the edge's own headers take. A header that finds no
+ * room there is left out without an error (Lua), so a request that leaves none is refused here. */
+enum { BUFFER_BYTES = 65536, HEADER_OVERHEAD = 16, RESERVED_BYTES = 4096 };
+
+static bool additions_fit(const struct request *r)
+{
+    size_t need = RESERVED_BYTES + r->args.method.len + r->args.url.len + r->identity.forward_uri.len + r->edit.add.len;
+    need += (r->edit.result.n + r->headers.n) * HEADER_OVERHEAD;
+    for (size_t i = 0; i < r->headers.n; i++)
+        need += r->headers.items[i].name.len + r->headers.items[i].value.len;
+    return need <= BUFFER_BYTES;
+}
+
 enum step_result step_headers(struct request *r)
 {
     if (!policy_headers(r->policy, &r->view, &r->arena, &r->edit, &r->header_hits))
         return request_fail(r, METRIC_INTERNAL);
+    if (r->edit.add.len > 0 && !additions_fit(r))
+        return request_refuse(r, DECISION_BAD_REQUEST, KIND_BAD_REQUEST, 0);
     return STEP_NEXT;
 }

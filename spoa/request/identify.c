@@ -3,6 +3,12 @@
 
 #include "spoa/request/request.h"
 
+/* Older than 1.0 has no headers to be judged by, whatever the client put there. */
+static bool version_ok(struct str version)
+{
+    return version.len == 3 && version.p[0] >= '1' && version.p[0] <= '3' && version.p[1] == '.';
+}
+
 enum step_result step_identify(struct request *r)
 {
     const struct identify_input in = {
@@ -16,6 +22,8 @@ enum step_result step_identify(struct request *r)
     r->view.facts = r->identity.facts;
     r->view.headers = &r->headers;
 
+    if (r->identity.refused == DECISION_ALLOW && !version_ok(r->args.version))
+        return request_refuse(r, DECISION_BAD_REQUEST, KIND_BAD_REQUEST, 0);
     if (r->identity.refused == DECISION_ALLOW)
         return STEP_NEXT;
     if (r->identity.refused == DECISION_UNAVAILABLE)

@@ -29,7 +29,7 @@ struct request_context {
 };
 
 struct request_args {
-    struct str method, url, id;
+    struct str method, url, version, id;
     struct addr src;
     bool has_src;
     bool tls;

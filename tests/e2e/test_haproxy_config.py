@@ -36,7 +36,7 @@ REQUIRED = {
     "EDGE_MAXCONN": "300",
     "EDGE_SHUTDOWN_TIMEOUT_MS": "5000",
     "EDGE_STRIP_BEFORE": "^x[_-]edge[_-]",
-    "EDGE_STRIP_AFTER": "^(forwarded|x[_-]forwarded[_-].*|x[_-]request[_-]id)$",
+    "EDGE_STRIP_AFTER": "^(forwarded|x[_-]forwarded[_-].*|x[_-]request[_-]id|http2-settings|keep-alive|proxy-connection|content_length|transfer_encoding)$",
 }
 SECOND = {"EDGE_AGENT_1": "unix@/tmp/agent-1.sock", "EDGE_RECORDS_1": "unix@/tmp/records-1.sock"}
 AGENTS = {"one-agent": {}, "standby": SECOND, "two-active": {**SECOND, "EDGE_AGENT_1_ACTIVE": "1"}}
