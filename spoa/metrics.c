@@ -93,6 +93,9 @@ static void put_spop(struct metrics *m, const struct agent *a)
         metrics_family(m, rows[i].name, METRIC_COUNTER, rows[i].help);
         sample(m, sum_at(a, rows[i].offset));
     }
+    metrics_family(m, "edge_accept_failures_total", METRIC_COUNTER,
+                   "Times that a connection of HAProxy had to wait because descriptors or memory were short");
+    sample(m, (double) (atomic_load(&a->acceptor.n_failures) + atomic_load(&a->intake.acceptor.n_failures)));
 }
 
 static void put_limits(struct metrics *m, const struct agent *a)

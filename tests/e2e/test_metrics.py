@@ -1,6 +1,8 @@
 """/metrics of an agent: a scraper's rules, and that the numbers are those of the requests made."""
 
 import contextlib
+import resource
+import socket
 
 import pytest
 
@@ -111,6 +113,19 @@ def test_connections_beyond_the_number_a_worker_keeps_are_refused_and_counted(up
         poll(lambda: edge.metric("edge_spop_refused_total") > 0, "refused connections are counted")
         stack.close()
         poll(lambda: fetch(edge, "GET", "/passes").status == 200, "the edge serves on")
+
+
+def test_an_agent_without_descriptors_rests_says_so_once_and_goes_on_later(upstream):
+    with Edge(POLICY, upstream.url) as edge:
+        agent = edge.agent_pids()[0]
+        limits = resource.prlimit(agent, resource.RLIMIT_NOFILE)
+        resource.prlimit(agent, resource.RLIMIT_NOFILE, (3, limits[1]))
+        with socket.socket(socket.AF_UNIX) as waiting:
+            waiting.connect(str(edge.run_dir / "records-0.sock"))
+            edge.event("accept_failed", component="agent-0")
+            resource.prlimit(agent, resource.RLIMIT_NOFILE, limits)
+        poll(lambda: edge.metric("edge_accept_failures_total") > 0, "it is counted")
+        poll(lambda: edge.readyz()[0] == 200 and fetch(edge, "GET", "/passes").status == 200, "the edge serves again")
 
 
 @pytest.mark.parametrize("path, status", [("/livez", 200), ("/readyz", 200), ("/nothing", 404)])
