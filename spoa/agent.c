@@ -9,6 +9,7 @@
 
 #include "common/base/log.h"
 #include "spoa/agent_priv.h"
+#include "spoa/signals.h"
 
 /* HAProxy checks every 200 ms: after three intervals it has moved to another agent, if there is one. */
 static const double drain_s = 0.6;
@@ -227,6 +228,9 @@ int agent_main(char *const envp[])
         return 1;
     }
     announce_ready(&a);
+    signals_let_in(SIGTERM);
+    signals_let_in(SIGINT);
+    signals_let_in(SIGHUP);
     ev_run(a.loop, 0);
     agent_end(&a);
     return 0;

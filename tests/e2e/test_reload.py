@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import threading
 
 import pytest
@@ -139,6 +140,26 @@ def test_an_agent_that_dies_is_started_again(edge):
     os.kill(standby, signal.SIGKILL)
     poll(lambda: edge.agent_pids().get(1) not in (None, standby), "another standby runs")
     poll(lambda: edge.internal("/readyz", agent=1)[0] == 200, "it has a policy")
+
+
+# --- start ---
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_an_edge_told_to_end_before_it_listens_ends_in_order(upstream, number):
+    """The signal is pending, and blocked, when the program begins: the earliest that one can come."""
+    early = Edge(OPEN, upstream.url)
+
+    def tell():
+        signal.pthread_sigmask(signal.SIG_BLOCK, {number})
+        os.kill(os.getpid(), number)
+
+    try:
+        done = subprocess.run([early.binary, "run"], env=early.environment, preexec_fn=tell, capture_output=True, text=True, timeout=30)
+        assert done.returncode == 0, done
+        assert "told to end during start-up" in done.stdout
+    finally:
+        early.clean_up()
 
 
 # --- the end ---
