@@ -5,11 +5,11 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/base/log.h"
 #include "spoa/agent_priv.h"
+#include "spoa/signals.h"
 
 /* HAProxy checks every 200 ms: after three intervals it has moved to another agent, if there is one. */
 static const double drain_s = 0.6;
@@ -36,18 +36,11 @@ static void wake_workers(void *ctx)
         worker_wake(&a->workers[i]);
 }
 
-static void on_accept(struct ev_loop *loop, struct ev_io *watcher, int events)
+static void on_connection(void *ctx, int fd)
 {
-    (void) loop;
-    (void) events;
-    struct agent *a = watcher->data;
-    for (;;) {
-        int fd = accept4(watcher->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        if (fd < 0)
-            return;
-        worker_give(&a->workers[a->next_worker], fd);
-        a->next_worker = (a->next_worker + 1) % a->n_workers;
-    }
+    struct agent *a = ctx;
+    worker_give(&a->workers[a->next_worker], fd);
+    a->next_worker = (a->next_worker + 1) % a->n_workers;
 }
 
 static void on_drained(struct ev_loop *loop, struct ev_timer *watcher, int events)
@@ -152,9 +145,8 @@ static bool spop_start(struct agent *a, struct err *e)
         snprintf(at, sizeof at, "unix@%s/agent-%u.sock", a->settings.run_dir, (unsigned) a->settings.agent_index);
     if (!spop_listen(str_of(at), &fd, e))
         return false;
-    ev_io_init(&a->accept, on_accept, fd, EV_READ);
-    a->accept.data = a;
-    ev_io_start(a->loop, &a->accept);
+    a->listener = fd;
+    acceptor_start(&a->acceptor, a->loop, fd, on_connection, a);
     log_event(LOG_LEVEL_INFO, "listening", "SPOP on %s with %zu workers; limits are counted in this agent's memory", at, a->n_workers);
     return true;
 }
@@ -207,8 +199,8 @@ static void agent_end(struct agent *a)
     httpd_free(&a->httpd);
     rate_store_free(&a->store);
     free(a->workers);
-    ev_io_stop(a->loop, &a->accept);
-    close(a->accept.fd);
+    acceptor_stop(&a->acceptor);
+    close(a->listener);
     log_event(LOG_LEVEL_INFO, "stopped", "every pending request was answered");
 }
 
@@ -236,6 +228,9 @@ int agent_main(char *const envp[])
         return 1;
     }
     announce_ready(&a);
+    signals_let_in(SIGTERM);
+    signals_let_in(SIGINT);
+    signals_let_in(SIGHUP);
     ev_run(a.loop, 0);
     agent_end(&a);
     return 0;

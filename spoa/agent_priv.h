@@ -9,6 +9,7 @@
 #include "spoa/record/intake.h"
 #include "spoa/record/writer.h"
 #include "spoa/settings.h"
+#include "spoa/wire/acceptor.h"
 #include "spoa/worker.h"
 
 enum { AGENT_WORKERS_MAX = 64, AGENT_KEYS_MAX = 1000000 };
@@ -26,7 +27,8 @@ struct agent {
     struct httpd *httpd;
 
     struct ev_loop *loop; /* main thread: accepts and signals */
-    struct ev_io accept;
+    int listener;
+    struct acceptor acceptor;
     struct ev_signal on_term, on_int, on_hup;
     struct ev_timer drained;
     _Atomic bool stopping;

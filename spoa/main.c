@@ -1,19 +1,24 @@
 /* edge-spoa: one binary, one sub-command each for the edge's processes and for policy as code. */
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "spoa/agent.h"
 #include "spoa/cli/cli.h"
 #include "spoa/launcher/launcher.h"
+#include "spoa/signals.h"
 
 extern char **environ;
 
 int main(int argc, char **argv)
 {
     const char *command = argc > 1 ? argv[1] : "";
-    if (strcmp(command, "run") == 0 && argc == 2)
+    const bool is_daemon = argc == 2 && (strcmp(command, "run") == 0 || strcmp(command, "serve") == 0);
+    if (is_daemon)
+        signals_hold();
+    if (strcmp(command, "run") == 0 && is_daemon)
         return launcher_main(environ);
-    if (strcmp(command, "serve") == 0 && argc == 2)
+    if (strcmp(command, "serve") == 0 && is_daemon)
         return agent_main(environ);
     if (strcmp(command, "check") == 0)
         return cli_check(argc - 2, argv + 2);

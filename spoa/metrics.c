@@ -84,13 +84,18 @@ static void put_spop(struct metrics *m, const struct agent *a)
          offsetof(struct worker, spop_counters.n_protocol_errors)},
         {"edge_spop_frames_too_big_total", "SPOP connections ended for a frame above the agreed size",
          offsetof(struct worker, spop_counters.n_too_big)},
-        {"edge_spop_disconnects_total", "SPOP connections ended by HAProxy's DISCONNECT",
+        {"edge_spop_disconnects_total", "AGENT-DISCONNECT frames sent, whatever their status",
          offsetof(struct worker, spop_counters.n_disconnects)},
+        {"edge_spop_refused_total", "SPOP connections closed unheard because there were too many or memory was short",
+         offsetof(struct worker, spop_counters.n_refused)},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         metrics_family(m, rows[i].name, METRIC_COUNTER, rows[i].help);
         sample(m, sum_at(a, rows[i].offset));
     }
+    metrics_family(m, "edge_accept_failures_total", METRIC_COUNTER,
+                   "Times that a connection of HAProxy had to wait because descriptors or memory were short");
+    sample(m, (double) (atomic_load(&a->acceptor.n_failures) + atomic_load(&a->intake.acceptor.n_failures)));
 }
 
 static void put_limits(struct metrics *m, const struct agent *a)
@@ -129,7 +134,7 @@ static void put_records(struct metrics *m, const struct agent *a)
     sample(m, (double) atomic_load(&a->access_log.n_without_verdict));
     metrics_family(m, "edge_records_malformed_total", METRIC_COUNTER, "Access records that could not be read");
     sample(m, (double) (atomic_load(&a->access_log.n_malformed) + atomic_load(&a->intake.n_malformed)));
-    metrics_family(m, "edge_log_dropped_total", METRIC_COUNTER, "Access log lines dropped because their reader was slow");
+    metrics_family(m, "edge_log_dropped_total", METRIC_COUNTER, "Access log lines lost: their reader was slow, or writing failed");
     sample(m, (double) atomic_load(&a->writer.n_dropped));
 }
 

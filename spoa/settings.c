@@ -329,6 +329,7 @@ static void check_run(struct load *l)
     if (l->s.tls_listen[0] != '\0')
         check_listens(l, "EDGE_TLS_LISTEN", l->s.tls_listen);
     check_listens(l, "EDGE_HEALTH_LISTEN", l->s.health_listen);
+    settings_check_clashes(&l->s, l->errors);
     check_tls(l);
     if (l->s.agents_active > l->s.agents)
         fault(l, "EDGE_AGENTS_ACTIVE", "is more than EDGE_AGENTS; give it at most that number");

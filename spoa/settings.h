@@ -42,6 +42,9 @@ const char *settings_env(char *const envp[], const char *name);
 /* The table for --help: name, default, meaning. */
 void settings_print(FILE *f);
 
+/* Adds a fault for each address that `run` would listen on twice: of HAProxy's lists and of the agents. Names are compared as text. */
+void settings_check_clashes(const struct settings_edge *s, struct errlist *errors);
+
 /* "http://host:port", "https://[::1]"; the port defaults to the scheme's. No user, path (but "/"), query or fragment. */
 struct upstream_addr {
     bool tls;

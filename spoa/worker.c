@@ -78,10 +78,12 @@ void worker_give(struct worker *w, int fd)
     if (taken)
         w->fds[w->n_fds++] = fd;
     pthread_mutex_unlock(&w->fds_lock);
-    if (taken)
+    if (taken) {
         ev_async_send(w->loop, &w->wake);
-    else
+    } else {
+        atomic_fetch_add_explicit(&w->spop_counters.n_refused, 1, memory_order_relaxed);
         close(fd);
+    }
 }
 
 void worker_wake(struct worker *w)

@@ -31,7 +31,7 @@ struct worker {
 MUSTUSE bool worker_init(struct worker *w, struct rate_store *store, const struct clock *clock, unsigned agent_index, size_t peers_max,
                          struct err *e);
 MUSTUSE bool worker_start(struct worker *w, struct err *e);
-/* Hands a connection over; closes it when the worker has WORKER_FDS_MAX waiting. Any thread. */
+/* Hands a connection over; closes it when the worker has WORKER_FDS_MAX waiting (counted as refused). Any thread. */
 void worker_give(struct worker *w, int fd);
 /* After lease_publish. Any thread. */
 void worker_wake(struct worker *w);

@@ -11,6 +11,7 @@
 #include "common/base/log.h"
 #include "spoa/launcher/haproxy_version.h"
 #include "spoa/launcher/launcher_priv.h"
+#include "spoa/signals.h"
 
 enum { OUTPUT_PATIENCE_MS = 1000 };
 
@@ -44,6 +45,7 @@ static void listen_to_signals(struct launcher *l)
         ev_signal_init(&l->signals[i], on_signal, signums[i]);
         l->signals[i].data = l;
         ev_signal_start(l->loop, &l->signals[i]);
+        signals_let_in(signums[i]);
     }
     /* A reader of our output may go; the edge stays. */
     (void)signal(SIGPIPE, SIG_IGN);

@@ -1,9 +1,7 @@
 /* Standard output of an edge: a ring of whole lines between whoever writes a line and the one thread that may block. */
 #include "spoa/launcher/output.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,11 +10,14 @@
 #include <unistd.h>
 
 #include "common/base/clock.h"
+#include "common/base/line_sink.h"
 
 enum { WRITE_MAX_BYTES = 64 * 1024, NOTE_MAX_BYTES = 320 };
 
 struct output {
-    int fd;
+    struct line_sink sink; /* the thread's own; so is n_lost */
+    int stderr_fd;         /* what standard error was before the launcher's own lines were sent through here */
+    uint64_t n_lost;       /* lines that could not be written since the last note */
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed; /* lines came in, or the end was asked for, or has come */
@@ -39,49 +40,75 @@ static void ring_put(struct output *o, struct str bytes)
     o->len += bytes.len;
 }
 
-/* The buffer is half empty again: say what is missing at the place where it is missing. */
-static void note_dropped(struct output *o)
+static struct str render_note(char *note, uint64_t n_lines, const char *why)
 {
-    char now[25], note[NOTE_MAX_BYTES];
+    char now[25];
     struct buf b;
 
     clock_format_utc(clock_real_ms(&clock_system), now);
-    buf_init(&b, note, sizeof(note));
-    buf_printf(
-        &b,
-        "{\"time\":\"%s\",\"level\":\"warn\",\"component\":\"launcher\",\"event\":\"output_dropped\",\"lines\":%ju,"
-        "\"message\":\"%ju lines were dropped because standard output was read too slowly\"}\n",
-        now, (uintmax_t)o->n_dropped, (uintmax_t)o->n_dropped);
-    ring_put(o, buf_str(&b));
+    buf_init(&b, note, NOTE_MAX_BYTES);
+    buf_printf(&b,
+               "{\"time\":\"%s\",\"level\":\"warn\",\"component\":\"launcher\",\"event\":\"output_dropped\",\"lines\":%ju,"
+               "\"message\":\"%ju lines were dropped because standard output %s\"}\n",
+               now, (uintmax_t)n_lines, (uintmax_t)n_lines, why);
+    return buf_str(&b);
+}
+
+/* The buffer is half empty again: say what is missing at the place where it is missing. */
+static void note_dropped(struct output *o)
+{
+    char note[NOTE_MAX_BYTES];
+
+    ring_put(o, render_note(note, o->n_dropped, "was read too slowly"));
     o->n_dropped = 0;
 }
 
-/* Writes all of it, or as much as a writer can that has lost its reader: then the rest is gone, the edge goes on. */
-static void write_all(int fd, const char *p, size_t len)
+/* Writes the note that is owed for lines that could not be written. False: it can't be written either. */
+static bool note_lost(struct output *o)
 {
-    while (len > 0) {
-        const ssize_t n = write(fd, p, len);
+    char note[NOTE_MAX_BYTES];
 
-        if (n >= 0) {
-            p += n;
-            len -= (size_t)n;
-        } else if (errno == EAGAIN) {
-            struct pollfd ready = {.fd = fd, .events = POLLOUT};
+    if (o->n_lost == 0)
+        return true;
+    if (!line_sink_insert(&o->sink, render_note(note, o->n_lost, "could not be written")))
+        return false;
+    o->n_lost = 0;
+    return true;
+}
 
-            /* Another holder of this open file made it non-blocking. */
-            (void)poll(&ready, 1, -1);
-        } else if (errno != EINTR) {
-            return;
-        }
-    }
+/* Standard output can't say that it fails. When standard error can't either, there is nobody left to tell. */
+static void say_failing(const struct output *o)
+{
+    char now[25], line[NOTE_MAX_BYTES];
+    struct buf b;
+
+    clock_format_utc(clock_real_ms(&clock_system), now);
+    buf_init(&b, line, sizeof(line));
+    buf_printf(&b,
+               "{\"time\":\"%s\",\"level\":\"error\",\"component\":\"launcher\",\"event\":\"output_failed\",\"message\":"
+               "\"standard output cannot be written: %s; lines are lost, and counted, until it works again\"}\n",
+               now, strerror(o->sink.error));
+    (void)!write(o->stderr_fd, b.p, b.len);
+}
+
+/* Whatever of it the descriptor takes; the edge goes on. After a failure nothing comes before the note about it. */
+static void write_out(struct output *o, struct str bytes)
+{
+    const bool was_failing = o->sink.error != 0;
+
+    o->n_lost += note_lost(o) ? line_sink_write(&o->sink, bytes) : line_sink_drop(&o->sink, bytes);
+    if (o->sink.error != 0 && !was_failing)
+        say_failing(o);
 }
 
 static void destroy(struct output *o)
 {
     pthread_cond_destroy(&o->changed);
     pthread_mutex_destroy(&o->lock);
-    if (o->fd >= 0)
-        close(o->fd);
+    if (o->sink.fd >= 0)
+        close(o->sink.fd);
+    if (o->stderr_fd >= 0)
+        close(o->stderr_fd);
     free(o->ring);
     free(o);
 }
@@ -106,10 +133,16 @@ static void *write_lines(void *arg)
             n = WRITE_MAX_BYTES;
         /* New lines go behind what is being written, so it may be read without the lock. */
         pthread_mutex_unlock(&o->lock);
-        write_all(o->fd, o->ring + o->head, n);
+        write_out(o, (struct str){o->ring + o->head, n});
         pthread_mutex_lock(&o->lock);
         o->head = (o->head + n) % o->cap;
         o->len -= n;
+    }
+    /* Whether it works again shows only when it is tried. */
+    if (!o->abandoned) {
+        pthread_mutex_unlock(&o->lock);
+        (void)note_lost(o);
+        pthread_mutex_lock(&o->lock);
     }
     o->ended = true;
     abandoned = o->abandoned;
@@ -164,8 +197,9 @@ bool output_start(struct output **out, int fd, size_t buffer_bytes, struct err *
         return err_set(e, ERR_NO_MEMORY, "", "no memory for the buffer of standard output");
     }
     o->cap = buffer_bytes;
-    o->fd = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-    if (o->fd < 0 || !start_thread(o)) {
+    o->sink.fd = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    o->stderr_fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (o->sink.fd < 0 || o->stderr_fd < 0 || !start_thread(o)) {
         destroy(o);
         return err_set(e, ERR_IO, "", "cannot start the thread that writes standard output");
     }

@@ -124,13 +124,9 @@ static void on_rested(struct ev_loop *loop, struct ev_timer *watcher, int events
     ev_io_start(loop, &peer->io);
 }
 
-static void on_accept(struct ev_loop *loop, struct ev_io *watcher, int events)
+static void on_connection(void *ctx, int fd)
 {
-    (void) events;
-    struct intake *in = watcher->data;
-    int fd = accept4(watcher->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd < 0)
-        return;
+    struct intake *in = ctx;
     struct intake_peer *peer = in->n_peers < INTAKE_PEERS_MAX ? calloc(1, sizeof *peer) : NULL;
     if (peer == NULL) {
         close(fd);
@@ -146,7 +142,7 @@ static void on_accept(struct ev_loop *loop, struct ev_io *watcher, int events)
     peer->io.data = peer;
     ev_timer_init(&peer->rest, on_rested, rest_s, 0.);
     peer->rest.data = peer;
-    ev_io_start(loop, &peer->io);
+    ev_io_start(in->loop, &peer->io);
 }
 
 static void on_stop(struct ev_loop *loop, struct ev_async *watcher, int events)
@@ -176,9 +172,7 @@ bool intake_start(struct intake *in, int listener, void (*on_record)(void *ctx, 
     in->loop = ev_loop_new(EVFLAG_NOENV | EVFLAG_NOSIGMASK);
     if (in->loop == NULL)
         return err_set(e, ERR_IO, "", "cannot create an event loop");
-    ev_io_init(&in->accept, on_accept, listener, EV_READ);
-    in->accept.data = in;
-    ev_io_start(in->loop, &in->accept);
+    acceptor_start(&in->acceptor, in->loop, listener, on_connection, in);
     ev_async_init(&in->stop, on_stop);
     ev_async_start(in->loop, &in->stop);
     int rc = pthread_create(&in->thread, NULL, intake_run, in);

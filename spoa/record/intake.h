@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "common/base/err.h"
+#include "spoa/wire/acceptor.h"
 
 enum { INTAKE_RECORD_MAX = 16384, INTAKE_PEERS_MAX = 16 };
 
@@ -28,7 +29,7 @@ struct intake {
     void (*on_record)(void *ctx, struct str record); /* intake's thread */
     void *ctx;
     struct ev_loop *loop;
-    struct ev_io accept;
+    struct acceptor acceptor;
     struct ev_async stop;
     struct intake_peer *peers;
     size_t n_peers;

@@ -1,24 +1,24 @@
 /* Two buffers: one fills while the other is being written, so a line costs a copy and a short lock. */
 #include "spoa/record/writer.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "common/base/clock.h"
+#include "common/base/log.h"
 
-static void write_all(int fd, const char *p, size_t len)
+/* The thread's own; the line about a failure goes to standard error. */
+static void write_lines(struct writer *w, struct str lines)
 {
-    while (len > 0) {
-        ssize_t n = write(fd, p, len);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return;
-        p += n;
-        len -= (size_t) n;
-    }
+    const bool was_failing = w->sink.error != 0;
+    const size_t n_lost = line_sink_write(&w->sink, lines);
+    if (n_lost == 0)
+        return;
+    atomic_fetch_sub_explicit(&w->n_lines, n_lost, memory_order_relaxed);
+    atomic_fetch_add_explicit(&w->n_dropped, n_lost, memory_order_relaxed);
+    if (!was_failing)
+        log_event(LOG_LEVEL_ERROR, "access_log_failed", "access records cannot be written: %s; they are lost, and counted, until it works again",
+                  strerror(w->sink.error));
 }
 
 /* Lines that come within this time after the first are written together. */
@@ -49,7 +49,7 @@ static void *writer_run(void *arg)
         w->spare = full;
         w->queued = 0;
         pthread_mutex_unlock(&w->lock);
-        write_all(w->fd, full, len);
+        write_lines(w, (struct str){full, len});
         pthread_mutex_lock(&w->lock);
     }
     pthread_mutex_unlock(&w->lock);
@@ -59,7 +59,7 @@ static void *writer_run(void *arg)
 bool writer_start(struct writer *w, int fd, struct err *e)
 {
     memset(w, 0, sizeof *w);
-    w->fd = fd;
+    w->sink = (struct line_sink){.fd = fd};
     w->queue = malloc(WRITER_QUEUE_BYTES);
     w->spare = malloc(WRITER_QUEUE_BYTES);
     if (w->queue == NULL || w->spare == NULL) {
@@ -91,8 +91,9 @@ void writer_put(struct writer *w, struct str line)
             pthread_cond_signal(&w->filled);
         w->queued += line.len + 1;
     }
-    pthread_mutex_unlock(&w->lock);
+    /* Before the lock is let go: the thread takes off n_lines what it loses. */
     atomic_fetch_add_explicit(fits ? &w->n_lines : &w->n_dropped, 1, memory_order_relaxed);
+    pthread_mutex_unlock(&w->lock);
 }
 
 void writer_stop(struct writer *w)

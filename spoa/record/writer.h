@@ -1,4 +1,4 @@
-/* Writes lines to a descriptor from a thread of its own; when the reader is slow, lines are dropped and counted. */
+/* Writes lines to a descriptor from a thread of its own; when the reader is slow or writing fails, lines are dropped and counted. */
 #ifndef SPOA_RECORD_WRITER_H
 #define SPOA_RECORD_WRITER_H
 
@@ -6,11 +6,12 @@
 #include <stdatomic.h>
 
 #include "common/base/err.h"
+#include "common/base/line_sink.h"
 
 enum { WRITER_QUEUE_BYTES = 4 * 1024 * 1024 };
 
 struct writer {
-    int fd;
+    struct line_sink sink; /* the thread's own */
     pthread_t thread;
     bool started;
     pthread_mutex_t lock;
@@ -18,14 +19,15 @@ struct writer {
     char *queue, *spare; /* filled by writer_put; swapped with what the thread is writing */
     size_t queued;       /* bytes in queue */
     bool stopping;
-    _Atomic uint64_t n_lines, n_dropped;
+    _Atomic uint64_t n_lines;   /* taken, and not lost since */
+    _Atomic uint64_t n_dropped; /* not taken, or lost */
 };
 
-/* fd stays the caller's. */
+/* fd stays the caller's. When writing begins to fail, one line says so on standard error. */
 MUSTUSE bool writer_start(struct writer *w, int fd, struct err *e);
 /* line without its newline. Any thread; never blocks on the reader. */
 void writer_put(struct writer *w, struct str line);
-/* Writes what is queued (a reader that has gone ends that), then ends the thread. */
+/* Writes what is queued, or loses it where that fails, then ends the thread. */
 void writer_stop(struct writer *w);
 
 #endif

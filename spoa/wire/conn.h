@@ -40,7 +40,7 @@ struct spop_handler {
 /* Counted by one thread; read by others as relaxed atomics. n_too_big: connections ended for a frame's size;
  * n_protocol_errors: for any other fault. n_disconnects: AGENT-DISCONNECTs said, whatever the status. n_lost_acks:
  * NOTIFYs that will never be answered because the connection went, or began to stop, first. n_refused: connections
- * closed unheard (too many, or no memory). */
+ * closed unheard (too many, or no memory); the accepting thread adds to it, too. */
 struct spop_counters {
     _Atomic uint64_t n_hellos, n_healthchecks, n_notifies, n_acks, n_protocol_errors, n_too_big, n_disconnects;
     _Atomic uint64_t n_lost_acks, n_refused;

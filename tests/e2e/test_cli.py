@@ -1,13 +1,17 @@
 """The commands that need no edge: check, simulate, --help, --version; and how run and serve refuse their settings."""
 
+import fcntl
 import json
 import os
 import re
+import signal
+import struct
 import subprocess
+import termios
 
 import pytest
 
-from edge import BINARY, HAPROXY, PASSED_ON, ROOT
+from edge import BINARY, HAPROXY, PASSED_ON, ROOT, poll
 from policies import config_rule, header_rule, limit_rule, policy, under
 
 FINE = policy(
@@ -214,3 +218,23 @@ def test_a_haproxy_that_is_missing_or_too_old_is_named():
         done = run("run", env={**RUN, "EDGE_HAPROXY": binary})
         assert done.returncode in (1, 2)
         assert binary in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("command", ["run", "serve"])
+def test_a_signal_before_anyone_listens_does_not_kill(command, number):
+    """More faults than a small pipe holds keep the process where no loop listens yet, until they are read."""
+    faults = {f"EDGE_{'X' * 100}{i}": "1" for i in range(60)}
+    reader, writer = os.pipe()
+    try:
+        fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+        process = subprocess.Popen([BINARY, command], env=faults, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=writer)
+        os.close(writer)
+        waiting = lambda: struct.unpack("i", fcntl.ioctl(reader, termios.FIONREAD, b"\0" * 4))[0] > 0
+        poll(waiting, "the first fault is said")
+        process.send_signal(number)
+        while os.read(reader, 65536):
+            pass
+        assert process.wait(20) == 2
+    finally:
+        os.close(reader)

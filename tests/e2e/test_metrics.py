@@ -1,7 +1,12 @@
 """/metrics of an agent: a scraper's rules, and that the numbers are those of the requests made."""
 
+import contextlib
+import resource
+import socket
+
 import pytest
 
+import spop
 from clients import fetch
 from edge import Edge, poll
 from policies import config_rule, limit_rule, policy, under
@@ -90,6 +95,37 @@ def test_a_refused_request_before_any_agent_counts_as_without_verdict(edge):
 def test_the_version_in_force_is_shown(edge):
     assert edge.metric("edge_policy_version") == 7
     assert edge.metric("edge_policy_loads_total", result="loaded") == 1
+
+
+def test_a_disconnect_counts_when_the_agent_says_it(edge):
+    before = edge.metric("edge_spop_disconnects_total")
+    path = edge.run_dir / "agent-0.sock"
+    with spop.Agent(path) as agent:
+        agent.sock.sendall(b"\xff\xff\xff\xff")
+        assert agent.receive()[0] == spop.AGENT_DISCONNECT
+    poll(lambda: edge.metric("edge_spop_disconnects_total") == before + 1, "the agent's DISCONNECT is counted")
+
+
+def test_connections_beyond_the_number_a_worker_keeps_are_refused_and_counted(upstream):
+    with Edge(POLICY, upstream.url, settings={"EDGE_WORKERS": "1", "MAX_INFLIGHT": "1"}) as edge, contextlib.ExitStack() as stack:
+        for _ in range(300):
+            stack.enter_context(spop.Agent(edge.run_dir / "agent-0.sock", greet=False))
+        poll(lambda: edge.metric("edge_spop_refused_total") > 0, "refused connections are counted")
+        stack.close()
+        poll(lambda: fetch(edge, "GET", "/passes").status == 200, "the edge serves on")
+
+
+def test_an_agent_without_descriptors_rests_says_so_once_and_goes_on_later(upstream):
+    with Edge(POLICY, upstream.url) as edge:
+        agent = edge.agent_pids()[0]
+        limits = resource.prlimit(agent, resource.RLIMIT_NOFILE)
+        resource.prlimit(agent, resource.RLIMIT_NOFILE, (3, limits[1]))
+        with socket.socket(socket.AF_UNIX) as waiting:
+            waiting.connect(str(edge.run_dir / "records-0.sock"))
+            edge.event("accept_failed", component="agent-0")
+            resource.prlimit(agent, resource.RLIMIT_NOFILE, limits)
+        poll(lambda: edge.metric("edge_accept_failures_total") > 0, "it is counted")
+        poll(lambda: edge.readyz()[0] == 200 and fetch(edge, "GET", "/passes").status == 200, "the edge serves again")
 
 
 @pytest.mark.parametrize("path, status", [("/livez", 200), ("/readyz", 200), ("/nothing", 404)])

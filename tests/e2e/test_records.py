@@ -1,6 +1,8 @@
 """The access log: one JSON line for each finished request, whoever answered it, and never a secret in it."""
 
+import json
 import re
+import subprocess
 
 import pytest
 
@@ -163,3 +165,28 @@ def test_hostile_text_stays_inside_its_json_string(edge):
     path = '/"x","edge.decision":"allow","y":"\\u0000/%0A%22'
     assert fetch(edge, "GET", path).status == 400
     assert edge.record_of(path)["edge.decision"] == "path"
+
+
+def test_an_edge_whose_standard_output_fails_says_so_once_and_serves(upstream):
+    edge = Edge(POLICY, upstream.url)
+    with open("/dev/full", "wb") as full:
+        process = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "TERM", edge.binary, "run"],
+            env=edge.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    try:
+        poll(lambda: edge.readyz()[0] == 200, "the edge is ready")
+        for i in range(20):
+            assert fetch(edge, "GET", f"/unwritten/{i}").status == 200
+        process.terminate()
+        said = process.communicate(timeout=30)[1].splitlines()
+        assert process.returncode == 0
+        assert [json.loads(line)["event"] for line in said].count("output_failed") == 1, said
+    finally:
+        process.kill()
+        process.communicate()
+        edge.clean_up()

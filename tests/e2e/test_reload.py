@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import threading
 
 import pytest
@@ -139,6 +140,52 @@ def test_an_agent_that_dies_is_started_again(edge):
     os.kill(standby, signal.SIGKILL)
     poll(lambda: edge.agent_pids().get(1) not in (None, standby), "another standby runs")
     poll(lambda: edge.internal("/readyz", agent=1)[0] == 200, "it has a policy")
+
+
+# --- start ---
+
+
+@pytest.mark.parametrize("also_workers", [True, False])
+def test_a_haproxy_that_is_killed_is_started_again_on_the_same_ports(edge, also_workers):
+    """A worker whose master was killed ends by itself, a moment later than the launcher starts the next HAProxy."""
+    master, workers = edge.haproxy_pids()
+    n = len(edge.matching(event="haproxy_ended"))
+    for pid in (master, *workers) if also_workers else (master,):
+        os.kill(pid, signal.SIGKILL)
+    edge.wait_lines(n + 1, event="haproxy_ended")
+    poll(lambda: not {p.pid for p in edge.processes()} & {master, *workers}, "the old HAProxy is gone")
+    poll(lambda: edge.readyz()[0] == 200, "another one serves")
+    assert fetch(edge, "GET", "/after/restart").status == 200
+
+
+@pytest.mark.parametrize("taken", ["EDGE_LISTEN", "EDGE_HEALTH_LISTEN"])
+def test_a_second_edge_on_the_same_port_does_not_start_and_the_first_serves_on(edge, upstream, taken):
+    second = Edge(OPEN, upstream.url, settings={taken: edge.environment[taken]})
+    with pytest.raises(AssertionError, match="ended with status 1"):
+        second.start()
+    assert second.status == 1
+    said = second.tail()
+    assert "Address already in use" in said and edge.environment[taken] in said, said
+    with Load(edge) as load:
+        load.wait_more(50)
+    assert load.failures == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_an_edge_told_to_end_before_it_listens_ends_in_order(upstream, number):
+    """The signal is pending, and blocked, when the program begins: the earliest that one can come."""
+    early = Edge(OPEN, upstream.url)
+
+    def tell():
+        signal.pthread_sigmask(signal.SIG_BLOCK, {number})
+        os.kill(os.getpid(), number)
+
+    try:
+        done = subprocess.run([early.binary, "run"], env=early.environment, preexec_fn=tell, capture_output=True, text=True, timeout=30)
+        assert done.returncode == 0, done
+        assert "told to end during start-up" in done.stdout
+    finally:
+        early.clean_up()
 
 
 # --- the end ---

@@ -2,6 +2,7 @@
 #include <CUnit/CUnit.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -87,9 +88,50 @@ static void a_reader_that_rests_costs_lines_and_each_is_counted(void)
     close(fds[0]);
 }
 
+static void lines_lost_on_a_full_device_are_counted_and_said_once(void)
+{
+    int logged[2], fds[2];
+    struct writer w;
+    struct err e;
+    err_clear(&e);
+    CU_ASSERT_FATAL(pipe(logged) == 0 && pipe(fds) == 0);
+    int before = dup(STDERR_FILENO), fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
+    CU_ASSERT_FATAL(before >= 0 && fd >= 0 && dup2(logged[1], STDERR_FILENO) >= 0);
+    CU_ASSERT_FATAL(writer_start(&w, fd, &e));
+    for (uint64_t n = 1; n <= 3; n++) {
+        writer_put(&w, STR("lost"));
+        while (atomic_load(&w.n_dropped) < n)
+            sched_yield();
+    }
+    CU_ASSERT_EQUAL(atomic_load(&w.n_lines), 0);
+    /* The device has room again. */
+    CU_ASSERT_FATAL(dup2(fds[1], fd) >= 0);
+    writer_put(&w, STR("written"));
+    writer_stop(&w);
+    CU_ASSERT_FATAL(dup2(before, STDERR_FILENO) >= 0);
+    CU_ASSERT_EQUAL(atomic_load(&w.n_lines), 1);
+    CU_ASSERT_EQUAL(atomic_load(&w.n_dropped), 3);
+    close(before);
+    close(fd);
+    close(fds[1]);
+    close(logged[1]);
+    size_t len;
+    char *text = read_all(fds[0], &len);
+    CU_ASSERT(str_eq((struct str){text, len}, STR("written\n")));
+    free(text);
+    text = read_all(logged[0], &len);
+    struct str log = {text, len};
+    CU_ASSERT(str_find(log, STR("\"event\":\"access_log_failed\"")) != SIZE_MAX);
+    CU_ASSERT_EQUAL(str_find_byte(log, '\n'), log.len - 1);
+    free(text);
+    close(fds[0]);
+    close(logged[0]);
+}
+
 void test_writer_register(void)
 {
     CU_pSuite s = CU_add_suite("writer", NULL, NULL);
     CU_add_test(s, "lines come out in order", lines_come_out_in_order);
     CU_add_test(s, "a reader that rests costs lines and each is counted", a_reader_that_rests_costs_lines_and_each_is_counted);
+    CU_add_test(s, "lines lost on a full device are counted and said once", lines_lost_on_a_full_device_are_counted_and_said_once);
 }
