@@ -83,13 +83,11 @@ def test_a_rule_s_header_is_there_or_the_request_is_not(edge, size):
         assert response.status in (400, 431)
 
 
-@pytest.mark.parametrize("upgrade", ["h2c", "h2c;q=1", '"h2c"', "h2c/1", "HTTP/2.0", "TLS/1.0, h2c", "websocket, h2c"])
+@pytest.mark.parametrize("upgrade", ["h2c", "h2c;q=1", '"h2c"', "h2c/1", "HTTP/2.0", "TLS/1.0, h2c"])
 def test_no_other_http_version_is_negotiated_with_the_upstream(edge, upgrade):
     headers = [("Connection", "Upgrade, HTTP2-Settings"), ("Upgrade", upgrade), ("HTTP2-Settings", "AAMAAABkAAQAAP__")]
-    sent = dict(fetch(edge, "GET", "/upgrade", headers).json()["headers"])
-    assert sent.get("upgrade", "websocket") == "websocket", "HAProxy itself takes h2c out of a list"
-    assert "http2-settings" not in sent
-    assert sent.get("connection", "upgrade") == "upgrade"
+    sent = {name for name, _ in fetch(edge, "GET", "/upgrade", headers).json()["headers"]}
+    assert not sent & {"upgrade", "http2-settings", "connection"}
 
 
 def test_names_that_upstreams_read_as_framing_do_not_reach_them(edge):
