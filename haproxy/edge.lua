@@ -2,7 +2,8 @@
 --   txn.edge.req_del  (varint length, name)... 0
 --   txn.edge.req_add  (varint length, name)(varint length, value)... 0 0
 -- Both lists are read and checked whole before the first operation, so a broken one changes nothing. Only when every operation
--- was applied does txn.ops_applied become true; haproxy.cfg refuses the request without it, also after an error raised in here.
+-- was called does txn.ops_applied become true; haproxy.cfg refuses the request without it, also after an error raised in here.
+-- HAProxy does not tell when an added header finds no room: the agent refuses requests that leave none (spoa/request/headers.c).
 
 local LENGTH_BYTES_MAX = 4
 local TOKEN = "^[!#$%%&'*+%-.^_`|~%w]+$"
