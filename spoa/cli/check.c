@@ -28,8 +28,15 @@ static void print_json(const struct errlist *errors, const struct errlist *warni
     json_decref(report);
 }
 
-static int check(const char *file, bool as_json, struct errlist *errors, struct errlist *warnings)
+struct check_call {
+    const char *file;
+    bool as_json;
+};
+
+static int check(const void *call, struct errlist *errors, struct errlist *warnings)
 {
+    const char *file = ((const struct check_call *) call)->file;
+    bool as_json = ((const struct check_call *) call)->as_json;
     struct policy *policy = NULL;
     bool ok = policy_load(file, &policy, errors, warnings);
     if (as_json) {
@@ -64,14 +71,5 @@ int cli_check(int argc, char **argv)
         fprintf(stderr, "Usage: edge-spoa check POLICY [--json]\n");
         return CLI_USAGE;
     }
-    struct errlist errors, warnings;
-    if (!errlist_init(&errors, 0))
-        return CLI_USAGE;
-    int rc = CLI_USAGE;
-    if (errlist_init(&warnings, 0)) {
-        rc = check(file, as_json, &errors, &warnings);
-        errlist_release(&warnings);
-    }
-    errlist_release(&errors);
-    return rc;
+    return cli_with_lists(check, &(struct check_call){file, as_json});
 }

@@ -16,6 +16,8 @@ int cli_help(void);
 int cli_version(void);
 const char *cli_version_text(void);
 
+/* Runs a command with lists of its own and returns what it returns. */
+int cli_with_lists(int (*run)(const void *call, struct errlist *errors, struct errlist *warnings), const void *call);
 /* "file: /path: line 1, column 5: text" */
 void cli_print_faults(FILE *f, const char *file, const char *severity, const struct errlist *list);
 /* CLI_USAGE when a fault is about the file itself rather than what it says, else CLI_FAULTS. */

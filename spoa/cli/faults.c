@@ -1,5 +1,19 @@
-/* How the offline commands show faults. */
+/* How the offline commands collect and show faults. */
 #include "spoa/cli/cli.h"
+
+int cli_with_lists(int (*run)(const void *call, struct errlist *errors, struct errlist *warnings), const void *call)
+{
+    struct errlist errors, warnings;
+    if (!errlist_init(&errors, 0))
+        return CLI_USAGE;
+    int rc = CLI_USAGE;
+    if (errlist_init(&warnings, 0)) {
+        rc = run(call, &errors, &warnings);
+        errlist_release(&warnings);
+    }
+    errlist_release(&errors);
+    return rc;
+}
 
 void cli_print_faults(FILE *f, const char *file, const char *severity, const struct errlist *list)
 {

@@ -33,8 +33,14 @@ static bool load_request(const char *file, json_t **out, struct err *e)
     return ok;
 }
 
-static int run(const char *policy_file, const char *request_file, struct errlist *errors, struct errlist *warnings)
+struct simulate_call {
+    const char *policy_file, *request_file;
+};
+
+static int run(const void *call, struct errlist *errors, struct errlist *warnings)
 {
+    const char *policy_file = ((const struct simulate_call *) call)->policy_file;
+    const char *request_file = ((const struct simulate_call *) call)->request_file;
     struct policy *policy = NULL;
     if (!policy_load(policy_file, &policy, errors, warnings)) {
         cli_print_faults(stderr, policy_file, "error", errors);
@@ -76,14 +82,5 @@ int cli_simulate(int argc, char **argv)
         fprintf(stderr, "Usage: edge-spoa simulate POLICY [--request FILE|-]\n");
         return CLI_USAGE;
     }
-    struct errlist errors, warnings;
-    if (!errlist_init(&errors, 0))
-        return CLI_USAGE;
-    int rc = CLI_USAGE;
-    if (errlist_init(&warnings, 0)) {
-        rc = run(policy, request, &errors, &warnings);
-        errlist_release(&warnings);
-    }
-    errlist_release(&errors);
-    return rc;
+    return cli_with_lists(run, &(struct simulate_call){policy, request});
 }
