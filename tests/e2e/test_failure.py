@@ -25,7 +25,7 @@ def closed(upstream):
 
 
 @pytest.fixture(scope="module")
-def slow_answer(closed):
+def slow_answer(closed, upstream):
     """A request whose upstream takes longer than HAProxy waits; asked first and looked at last, since it takes half a minute."""
     result = {}
 
@@ -36,6 +36,7 @@ def slow_answer(closed):
 
     thread = threading.Thread(target=ask, daemon=True)
     thread.start()
+    poll(lambda: upstream.seen("/delay/45000"), "the agent has let the slow request pass")
     yield thread, result
     thread.join(60)
 
