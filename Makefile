@@ -6,7 +6,7 @@
 MAKEFLAGS += --no-builtin-rules
 
 # Line coverage of common/ and spoa/ (per cent) below which `make cover` fails. It only rises.
-COVER_FLOOR := 94
+COVER_FLOOR := 95
 # Seconds of `make fuzz`, shared among its targets; TARGET=name fuzzes one.
 T ?= 600
 # SUITE="a b" narrows `make unit`; E2E="-k name" adds arguments to pytest.
