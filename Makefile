@@ -11,9 +11,15 @@ COVER_FLOOR := 95
 T ?= 600
 # SUITE="a b" narrows `make unit`; E2E="-k name" adds arguments to pytest.
 SUITE ?=
+SIM ?=
 E2E ?=
-# Arguments of the benchmarks.
+# Arguments of the benchmarks, and of a soak.
 BENCH ?=
+SOAK ?=
+# HAPROXY=3.4 on the command line runs tests and soaks on that version.
+HAPROXY := 3.2
+# What `edge-spoa --version` says; default: what git says of the tree.
+VERSION ?=
 
 ifeq ($(origin CC),default)
 CC := gcc
@@ -29,6 +35,7 @@ SPOA_SRC := $(sort $(filter-out spoa/main.c,$(wildcard spoa/*.c spoa/*/*.c)))
 UNIT_SRC := $(sort $(wildcard tests/unit/*.c))
 UNIT_NAMES := $(patsubst tests/unit/test_%.c,%,$(filter tests/unit/test_%.c,$(UNIT_SRC)))
 REPLAY_SRC := $(sort $(wildcard tests/replay/*.c))
+SIM_SRC := $(sort $(wildcard tests/sim/*.c))
 REPLAY_TXT := $(sort $(wildcard tests/replay/*.txt))
 FUZZ_NAMES := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 HEADERS := $(sort $(wildcard common/*/*.h spoa/*.h spoa/*/*.h tests/*/*.h))
@@ -43,7 +50,7 @@ CFLAGS_ALL := -std=gnu11 $(WARNINGS) -fno-strict-aliasing -fno-common -fstack-pr
 LDFLAGS_ALL := -pie -Wl,-z,relro,-z,now
 
 # Asked once, when the first command needs it: by then the packages are installed. libev has no pkg-config file.
-PACKAGES := jansson libmicrohttpd libcrypto
+PACKAGES := jansson libmicrohttpd libcrypto hiredis libcurl
 PKG_CFLAGS = $(eval PKG_CFLAGS := $$(shell pkg-config --cflags $(PACKAGES)))$(PKG_CFLAGS)
 PKG_LIBS = $(eval PKG_LIBS := $$(shell pkg-config --libs $(PACKAGES)))$(PKG_LIBS)
 LIBS = -lev $(PKG_LIBS) -lpthread -lm
@@ -77,17 +84,20 @@ fuzz_CFLAGS := -O1 -g -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,
 
 DEPS_BUILD := .deps/apt-build.stamp
 DEPS_TEST := .deps/apt-test.stamp
-HAPROXY := $(CURDIR)/.deps/haproxy-3.2/haproxy
+HAPROXY_BIN := $(CURDIR)/.deps/haproxy-$(HAPROXY)/haproxy
 
 .deps/apt-%.stamp: compose/local/apt-packages.txt
 	@mkdir -p $(@D)
 	$(Q)compose/local/deps.sh $*
 	@touch $@
 
-# The script looks for itself whether anything is to do, also when the tree was copied elsewhere.
-.PHONY: haproxy-3.2 haproxy-3.4
+# The scripts look for themselves whether anything is to do, also when the tree was copied elsewhere.
+.PHONY: haproxy-3.2 haproxy-3.4 valkey
 haproxy-3.2 haproxy-3.4: haproxy-%: | .deps/apt-run.stamp
 	$(Q)compose/local/haproxy.sh $*
+
+valkey: | .deps/apt-run.stamp
+	$(Q)compose/local/valkey.sh
 
 # ---- rules of a variant ----
 
@@ -100,7 +110,7 @@ write_if_changed = mkdir -p $(@D) && printf '%s\n' $(1) >$@.new && \
 FORCE:
 
 build/version: FORCE
-	@$(call write_if_changed,"$$(GIT_OPTIONAL_LOCKS=0 git describe --always --dirty 2>/dev/null || echo unknown)")
+	@$(call write_if_changed,"$(or $(VERSION),$$(GIT_OPTIONAL_LOCKS=0 git describe --always --dirty 2>/dev/null || echo unknown))")
 
 # The launcher of the agent looks for haproxy/ beside the folder of its binary.
 build/share/edge-proxy/haproxy: | $(DEPS_BUILD)
@@ -113,7 +123,8 @@ programs = $(if $(wildcard spoa/main.c),build/$(1)/edge-spoa)
 unit = $(if $(UNIT_NAMES),build/$(1)/unit)
 replay = $(if $(REPLAY_SRC),build/$(1)/replay)
 corpus = $(addprefix build/$(1)/corpus_,$(FUZZ_NAMES))
-everything = $(call programs,$(1)) $(call unit,$(1)) $(call replay,$(1)) $(call corpus,$(1))
+sim = $(if $(SIM_SRC),build/$(1)/sim)
+everything = $(call programs,$(1)) $(call unit,$(1)) $(call replay,$(1)) $(call sim,$(1)) $(call corpus,$(1))
 
 define VARIANT
 build/$(1)/flags: FORCE
@@ -133,6 +144,9 @@ build/$(1)/obj/%.o: %.c build/$(1)/flags Makefile | $$(DEPS_BUILD)
 
 build/$(1)/obj/spoa/cli/version.o: EXTRA = -DEDGE_VERSION='"$$(shell cat build/version)"'
 build/$(1)/obj/spoa/cli/version.o: build/version
+
+# Embedded by the assembler, which writes no dependency.
+build/$(1)/obj/common/rate/script.o: common/rate/limits.lua
 
 build/$(1)/libcommon.a: $$(call objects,$(1),$$(COMMON_SRC)) build/$(1)/sources
 	@rm -f $$@
@@ -165,6 +179,10 @@ build/$(1)/unit: $$(call objects,$(1),$$(UNIT_SRC)) build/$(1)/gen/suites.o $(ca
 	$$(Q)$$($(1)_CC) $$(CFLAGS_ALL) $$($(1)_CFLAGS) $$(LDFLAGS_ALL) -o $$@ $$^ -lcunit $$(LIBS)
 
 build/$(1)/replay: $$(call objects,$(1),$$(REPLAY_SRC)) $(call libraries,$(1))
+	@echo "  LD    $$@"
+	$$(Q)$$($(1)_CC) $$(CFLAGS_ALL) $$($(1)_CFLAGS) $$(LDFLAGS_ALL) -o $$@ $$^ $$(LIBS)
+
+build/$(1)/sim: $$(call objects,$(1),$$(SIM_SRC)) $(call libraries,$(1))
 	@echo "  LD    $$@"
 	$$(Q)$$($(1)_CC) $$(CFLAGS_ALL) $$($(1)_CFLAGS) $$(LDFLAGS_ALL) -o $$@ $$^ $$(LIBS)
 
@@ -207,6 +225,16 @@ else
 run_replay = $(call skipped,replay ($(1)),tests/replay/*.c)
 endif
 
+# SIM="--seed 7 --steps 1000000" instead of the fixed seeds.
+ifneq ($(SIM_SRC),)
+define run_sim
+	@echo "== sim ($(1))"
+	@$($(1)_RUN) build/$(1)/sim $(SIM)
+endef
+else
+run_sim = $(call skipped,sim ($(1)),tests/sim/*.c)
+endif
+
 # A target without any input proves nothing: that is a failure.
 ifneq ($(FUZZ_NAMES),)
 define run_corpus
@@ -228,27 +256,32 @@ ifneq ($(E2E_TESTS),)
 define run_e2e
 	@echo "== e2e ($(1))"
 	@$($(1)_RUN) EDGE_SPOA_BIN=$(CURDIR)/build/$(1)/edge-spoa EDGE_HAPROXY=$(2) PYTHONDONTWRITEBYTECODE=1 \
-		/usr/bin/python3 -m pytest -q -p no:cacheprovider $(E2E) tests/e2e || { s=$$?; \
+		/usr/bin/python3 -m pytest -q -rs -p no:cacheprovider $(E2E) tests/e2e || { s=$$?; \
 		if [ $$s = 5 ]; then echo "== e2e ($(1)): skipped: pytest found no tests"; else exit $$s; fi; }
 endef
 else
 run_e2e = $(call skipped,e2e ($(1)),tests/e2e/test_*.py)
 endif
 
+# $(call run_soak,name): tests/soak/<name>.py, which prints its figures and fails when its promise did not hold.
+run_soak = $(Q)EDGE_SPOA_BIN=$(CURDIR)/build/release/edge-spoa EDGE_HAPROXY=$(HAPROXY_BIN) PYTHONDONTWRITEBYTECODE=1 \
+	/usr/bin/python3 tests/soak/$(1).py $(SOAK)
+
 # ---- targets ----
 
-.PHONY: help all deps demo demo-down unit replay corpus e2e test asan tsan cover lint lint-headers fuzz bench \
-	test-haproxy34 test-debian13 clean distclean
+.PHONY: help all deps demo demo-down unit replay sim corpus e2e test asan tsan cover lint lint-headers fuzz bench \
+	bench-instructions soak-exchange soak-limit soak-valkey test-haproxy34 test-debian13 clean distclean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' Makefile
 
 all: $(call programs,release) ## the agent, build/release/edge-spoa (needs the build packages only)
 
-deps: $(DEPS_BUILD) .deps/apt-run.stamp $(DEPS_TEST) haproxy-3.2 ## Debian packages and a private HAProxy 3.2
+# The tests look for Valkey where `valkey` puts it, unless EDGE_VALKEY names another.
+deps: $(DEPS_BUILD) .deps/apt-run.stamp $(DEPS_TEST) haproxy-$(HAPROXY) valkey ## Debian packages, a private HAProxy 3.2 and Valkey 8
 
-demo: all .deps/apt-run.stamp haproxy-3.2 ## starts the demo edge as plain processes
-	$(Q)compose/local/demo.sh up
+demo: all .deps/apt-run.stamp haproxy-3.2 $(if $(VALKEY),valkey) ## starts the demo edge as plain processes (VALKEY=1: a shared limit)
+	$(Q)compose/local/demo.sh $(if $(VALKEY),shared,up)
 
 demo-down: ## stops the demo
 	$(Q)compose/local/demo.sh down
@@ -259,34 +292,41 @@ unit: $(call unit,release) ## unit tests (SUITE="name ..." for some)
 replay: $(call replay,release) ## wire replay scripts
 	$(call run_replay,release)
 
+sim: $(call sim,release) ## seeded simulations (SIM="--seed 7 --steps 1000000" for a long one)
+	$(call run_sim,release)
+
 corpus: $(call corpus,release) ## the fuzz corpora as ordinary tests
 	$(call run_corpus,release)
 
 e2e: all deps ## end-to-end tests on HAProxy 3.2 (E2E="-k name" for some)
-	$(call run_e2e,release,$(HAPROXY))
+	$(call run_e2e,release,$(HAPROXY_BIN))
 
-test: deps $(call everything,release) ## unit, replay, corpus and end-to-end tests
+test: deps $(call everything,release) ## unit, replay, sim, corpus and end-to-end tests
 	$(call run_unit,release)
 	$(call run_replay,release)
+	$(call run_sim,release)
 	$(call run_corpus,release)
-	$(call run_e2e,release,$(HAPROXY))
+	$(call run_e2e,release,$(HAPROXY_BIN))
 
-asan: deps $(call everything,asan) ## unit, replay, corpus and end-to-end tests under ASan and UBSan
+asan: deps $(call everything,asan) ## unit, replay, sim, corpus and end-to-end tests under ASan and UBSan
 	$(call run_unit,asan)
 	$(call run_replay,asan)
+	$(call run_sim,asan)
 	$(call run_corpus,asan)
-	$(call run_e2e,asan,$(HAPROXY))
+	$(call run_e2e,asan,$(HAPROXY_BIN))
 
-tsan: $(DEPS_TEST) $(call programs,tsan) $(call unit,tsan) $(call replay,tsan) ## unit and replay under TSan
+tsan: $(DEPS_TEST) $(call programs,tsan) $(call unit,tsan) $(call replay,tsan) $(call sim,tsan) ## unit, replay and sim under TSan
 	$(call run_unit,tsan)
 	$(call run_replay,tsan)
+	$(call run_sim,tsan)
 
 cover: deps $(call everything,cover) ## line coverage of common/ and spoa/ over all suites, held to COVER_FLOOR
 	@find build/cover -name '*.gcda' -delete
 	$(call run_unit,cover)
 	$(call run_replay,cover)
+	$(call run_sim,cover)
 	$(call run_corpus,cover)
-	$(call run_e2e,cover,$(HAPROXY))
+	$(call run_e2e,cover,$(HAPROXY_BIN))
 	@echo "== coverage (floor $(COVER_FLOOR) %)"
 	@# gcov counts the arc behind exec below zero; without the flag gcovr stops there.
 	@gcovr --gcov-ignore-parse-errors --root . --object-directory build/cover/obj --filter 'common/' --filter 'spoa/' \
@@ -310,6 +350,18 @@ fuzz: $(DEPS_TEST) $(FUZZ_WANTED:%=build/fuzz/fuzz_%) ## libFuzzer for T seconds
 
 bench: all deps .deps/apt-bench.stamp ## benchmarks, one JSON line each (BENCH="--short --table")
 	$(Q)/usr/bin/python3 tests/bench/bench.py $(BENCH)
+
+bench-instructions: all deps .deps/apt-bench.stamp ## user instructions per request of HAProxy and agent, by callgrind (BENCH="--rows bare-3.2")
+	$(Q)/usr/bin/python3 tests/bench/instructions.py $(BENCH)
+
+soak-exchange: all deps ## 20,000 requests for each fault of an agent or HAProxy, none fails (SOAK="--requests N kill")
+	$(call run_soak,exchange)
+
+soak-limit: all deps ## 100,000 requests over three edges, one bucket, excess 0
+	$(call run_soak,limit)
+
+soak-valkey: all deps ## Valkey frozen, killed, cut off for 20 s each under load (SOAK="--seconds N frozen")
+	$(call run_soak,valkey)
 
 test-haproxy34: deps haproxy-3.4 all ## the end-to-end tests on HAProxy 3.4
 	$(call run_e2e,release,$(CURDIR)/.deps/haproxy-3.4/haproxy)

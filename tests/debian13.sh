@@ -3,7 +3,7 @@
 #
 #   tests/debian13.sh [TARGET...]         (default: test)
 #
-# The tracked files are copied in; packages and HAProxy are fetched inside, with the proxy, credentials and
+# The tracked files are copied in; packages, HAProxy and Valkey are fetched inside, with the proxy, credentials and
 # certificates of this machine's apt. Mounts live in a mount namespace of their own and vanish with the run.
 # Where the machine refuses debootstrap or chroot, the suite is skipped, and the reason is printed. A mirror that fails
 # is an error, not a reason.
@@ -63,7 +63,7 @@ carry_settings() {
     printf 'deb %s%s %s main\n' "${keyring:+[signed-by=$keyring] }" "$mirror" "$SUITE" >"$SYSTEM/etc/apt/sources.list"
 }
 
-# HAProxy and package stamps of an earlier run stay; everything else is the tracked tree, fresh.
+# HAProxy, Valkey and package stamps of an earlier run stay; everything else is the tracked tree, fresh.
 copy_tree() {
     mkdir -p "$SYSTEM/edge-proxy"
     find "$SYSTEM/edge-proxy" -mindepth 1 -maxdepth 1 ! -name .deps -exec rm -rf {} +
