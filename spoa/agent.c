@@ -15,18 +15,16 @@
 static const double drain_s = 0.6;
 static const uint64_t end_wait_ms = 3000;
 
+/* HAProxy has at most `maxconn` (haproxy.cfg) questions under way from each of its two backends, in the worst case each on a connection of its own,
+ * and while it reloads there are two of it. The rest is for health checks. One worker may get them all. */
+enum { HAPROXY_MAXCONN = 250, WORKER_PEERS_MAX = 2 * 2 * HAPROXY_MAXCONN + 256 };
+
 static size_t cores(void)
 {
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) != 0)
         return 1;
     return (size_t) CPU_COUNT(&set);
-}
-
-/* HAProxy puts 20 streams on a connection; every thread of it may keep one more open. */
-static size_t peers_max(const struct settings_edge *s)
-{
-    return (size_t) s->max_inflight / 20 + 256;
 }
 
 static void wake_workers(void *ctx)
@@ -98,8 +96,18 @@ static bool workers_start(struct agent *a, struct err *e)
     a->workers = calloc(a->n_workers, sizeof *a->workers);
     if (a->workers == NULL)
         return err_set(e, ERR_NO_MEMORY, "", "no memory for %zu workers", a->n_workers);
+    const struct request_settings settings = {
+        .store = a->store,
+        .shares = a->shares,
+        .fleet_size = a->settings.expected_replicas,
+        .cap_ordinary = a->settings.max_inflight,
+        .cap_streams = a->settings.max_streams,
+        .clock = &clock_system,
+        .challenges = &a->challenges,
+        .agent_index = (unsigned) a->settings.agent_index,
+    };
     for (size_t i = 0; i < a->n_workers; i++) {
-        if (!worker_init(&a->workers[i], a->store, &clock_system, (unsigned) a->settings.agent_index, peers_max(&a->settings), e))
+        if (!worker_init(&a->workers[i], &settings, a->is_shared ? &a->node : NULL, WORKER_PEERS_MAX, e))
             return false;
         a->slots[i] = &a->workers[i].requests.lease_slot;
     }
@@ -125,6 +133,7 @@ static bool httpd_start(struct agent *a, struct err *e)
         {"/livez", agent_livez},
         {"/readyz", agent_readyz},
         {"/metrics", agent_metrics},
+        {"/doctor", agent_doctor},
         {NULL, NULL},
     };
     struct listen_addr at;
@@ -147,8 +156,16 @@ static bool spop_start(struct agent *a, struct err *e)
         return false;
     a->listener = fd;
     acceptor_start(&a->acceptor, a->loop, fd, on_connection, a);
-    log_event(LOG_LEVEL_INFO, "listening", "SPOP on %s with %zu workers; limits are counted in this agent's memory", at, a->n_workers);
+    log_event(LOG_LEVEL_INFO, "listening", "SPOP on %s with %zu workers", at, a->n_workers);
     return true;
+}
+
+/* Whoever takes over takes the sockets, and without a policy could only refuse what the other process decides. */
+static bool may_listen(const struct agent *a, struct err *e)
+{
+    if (a->settings.takes_over == 0 || atomic_load(&a->policy_file.version) != 0)
+        return true;
+    return err_set(e, ERR_MISSING, "", "without a policy this process does not take over from the one that serves");
 }
 
 /* Everything but the loop; the SPOP socket comes last, so that whoever can connect is served. */
@@ -162,12 +179,16 @@ static bool agent_start(struct agent *a, struct err *e)
     signal_start(a, &a->on_hup, on_hup, SIGHUP);
     ev_timer_init(&a->drained, on_drained, drain_s, 0.);
 
-    if (!rate_store_new(&a->store, AGENT_KEYS_MAX, e) || !workers_start(a, e))
+    challenges_init(&a->challenges);
+    if (!agent_store_init(a, e) || !workers_start(a, e))
         return false;
-    if (!policy_file_init(&a->policy_file, a->settings.policy_file, a->slots, a->n_workers, wake_workers, a, e))
+    if (!policy_file_init(&a->policy_file, a->settings.policy_file, a->slots, a->n_workers, agent_store_prepare, wake_workers, a, e))
         return false;
     policy_file_load(&a->policy_file);
-    return policy_file_start(&a->policy_file, e) && records_start(a, e) && httpd_start(a, e) && spop_start(a, e);
+    if (!may_listen(a, e) || !policy_file_start(&a->policy_file, e) || !records_start(a, e) || !httpd_start(a, e))
+        return false;
+    agent_store_wait(a);
+    return spop_start(a, e);
 }
 
 /* False: a worker still had something to say after end_wait_ms. */
@@ -197,7 +218,8 @@ static void agent_end(struct agent *a)
     writer_stop(&a->writer);
     access_log_release(&a->access_log);
     httpd_free(&a->httpd);
-    rate_store_free(&a->store);
+    challenges_release(&a->challenges);
+    agent_store_release(a);
     free(a->workers);
     acceptor_stop(&a->acceptor);
     close(a->listener);

@@ -1,9 +1,10 @@
-/* The parts of an agent's process, for its life cycle (agent.c) and its metrics page (metrics.c). */
+/* The parts of an agent's process, for its life cycle (agent.c) and the pages of its internal listener (pages.c, metrics.c). */
 #ifndef SPOA_AGENT_PRIV_H
 #define SPOA_AGENT_PRIV_H
 
 #include "common/base/httpd.h"
 #include "common/rate/rate.h"
+#include "spoa/doctor/page.h"
 #include "spoa/live/policy_file.h"
 #include "spoa/record/access_log.h"
 #include "spoa/record/intake.h"
@@ -16,11 +17,15 @@ enum { AGENT_WORKERS_MAX = 64, AGENT_KEYS_MAX = 1000000 };
 
 struct agent {
     struct settings_edge settings;
-    struct rate_store *store;
+    bool is_shared;             /* limits are counted in Valkey */
+    struct rate_store *store;   /* else here */
+    struct rate_shares *shares; /* in Valkey's absence, by fail_mode local */
+    struct valkey_node node;
     struct worker *workers;
     size_t n_workers, next_worker;
     struct lease_slot *slots[AGENT_WORKERS_MAX];
     struct policy_file policy_file;
+    struct challenges challenges;
     struct access_log access_log;
     struct writer writer;
     struct intake intake;
@@ -31,12 +36,34 @@ struct agent {
     struct acceptor acceptor;
     struct ev_signal on_term, on_int, on_hup;
     struct ev_timer drained;
+    _Atomic bool warming; /* waits for Valkey before it takes requests, once and for a bounded time */
     _Atomic bool stopping;
 };
+
+/* --- agent_store.c: where limits are counted. Main thread unless said otherwise. --- */
+
+MUSTUSE bool agent_store_init(struct agent *a, struct err *e);
+/* policy_file's `before`: makes room for the rules that can count locally. Feed's thread, too. */
+void agent_store_prepare(void *ctx, const struct policy *policy);
+/* Until every worker's first attempt to reach Valkey has ended, well or not; at most its dial time-out and VALKEY_HANDSHAKE_MS. */
+void agent_store_wait(struct agent *a);
+void agent_store_release(struct agent *a);
+
+/* Workers with a usable connection to Valkey. Any thread, as the next one. */
+size_t agent_store_n_connected(const struct agent *a);
+void agent_store_state(const struct agent *a, struct store_state *out);
 
 /* httpd routes' handlers; ctx is a struct agent. Listener's thread. */
 void agent_livez(void *ctx, struct httpd_reply *reply);
 void agent_readyz(void *ctx, struct httpd_reply *reply);
 void agent_metrics(void *ctx, struct httpd_reply *reply);
+void agent_doctor(void *ctx, struct httpd_reply *reply);
+
+/* The page of a few words that the others fall back to. */
+void agent_reply_text(struct httpd_reply *reply, int status, const char *text);
+
+/* Whether requests should come here, and why not; the first that applies. Any thread. */
+enum agent_state { AGENT_READY, AGENT_STOPPING, AGENT_NO_POLICY, AGENT_WARMING };
+enum agent_state agent_state(const struct agent *a);
 
 #endif

@@ -24,6 +24,8 @@ int main(int argc, char **argv)
         return cli_check(argc - 2, argv + 2);
     if (strcmp(command, "simulate") == 0)
         return cli_simulate(argc - 2, argv + 2);
+    if (strcmp(command, "doctor") == 0)
+        return cli_doctor(argc - 2, argv + 2, environ);
     if (strcmp(command, "--version") == 0)
         return cli_version();
     if (strcmp(command, "--help") == 0 || strcmp(command, "help") == 0)
@@ -31,8 +33,8 @@ int main(int argc, char **argv)
     if (strcmp(command, "run") == 0 || strcmp(command, "serve") == 0)
         fprintf(stderr, "edge-spoa %s takes no arguments: its settings come from the environment, see edge-spoa --help\n", command);
     else if (argc > 1)
-        fprintf(stderr, "edge-spoa: there is no command \"%s\"; it is one of run, serve, check, simulate, --help, --version\n", command);
+        fprintf(stderr, "edge-spoa: there is no command \"%s\"; it is one of run, serve, check, simulate, doctor, --help, --version\n", command);
     else
-        fprintf(stderr, "edge-spoa: name a command: run, serve, check, simulate, --help or --version\n");
+        fprintf(stderr, "edge-spoa: name a command: run, serve, check, simulate, doctor, --help or --version\n");
     return CLI_USAGE;
 }

@@ -1,35 +1,8 @@
-/* The pages of an agent's internal listener: /livez, /readyz, /metrics. */
-#include <stdlib.h>
-
+/* The page /metrics of an agent's internal listener. */
 #include "common/base/metrics.h"
 #include "spoa/agent_priv.h"
 
 enum { METRICS_MAX_BYTES = 1024 * 1024 };
-
-static void reply_text(struct httpd_reply *reply, int status, const char *text)
-{
-    reply->status = status;
-    reply->content_type = "text/plain; charset=utf-8";
-    reply->body = strdup(text);
-    reply->body_len = reply->body != NULL ? strlen(text) : 0;
-}
-
-void agent_livez(void *ctx, struct httpd_reply *reply)
-{
-    (void) ctx;
-    reply_text(reply, 200, "ok\n");
-}
-
-void agent_readyz(void *ctx, struct httpd_reply *reply)
-{
-    const struct agent *a = ctx;
-    if (atomic_load(&a->stopping))
-        reply_text(reply, 503, "not ready: the agent is stopping\n");
-    else if (atomic_load(&a->policy_file.version) == 0)
-        reply_text(reply, 503, "not ready: no policy has been loaded; see the log for the faults of POLICY_FILE\n");
-    else
-        reply_text(reply, 200, "ok\n");
-}
 
 static void sample(struct metrics *m, double value)
 {
@@ -98,20 +71,67 @@ static void put_spop(struct metrics *m, const struct agent *a)
     sample(m, (double) (atomic_load(&a->acceptor.n_failures) + atomic_load(&a->intake.acceptor.n_failures)));
 }
 
-static void put_limits(struct metrics *m, const struct agent *a)
+static void gauge(struct metrics *m, const char *name, const char *help, double value)
+{
+    metrics_family(m, name, METRIC_GAUGE, help);
+    sample(m, value);
+}
+
+static void put_embedded(struct metrics *m, const struct agent *a)
 {
     struct rate_store_stats stats;
     rate_store_stats(a->store, &stats);
-    metrics_family(m, "edge_ratelimit_store", METRIC_GAUGE, "1 for the kind of store that rate limits are counted in");
-    sample_label(m, "kind", "embedded", 1);
-    metrics_family(m, "edge_ratelimit_keys", METRIC_GAUGE, "Counters held in this agent's memory");
-    sample(m, (double) stats.n_keys);
-    metrics_family(m, "edge_ratelimit_keys_max", METRIC_GAUGE, "Counters this agent's memory holds at most");
-    sample(m, (double) stats.max_keys);
-    metrics_family(m, "edge_ratelimit_memory_bytes", METRIC_GAUGE, "Memory of these counters");
-    sample(m, (double) stats.memory_bytes);
+    gauge(m, "edge_ratelimit_keys", "Counters held in this agent's memory", (double) stats.n_keys);
+    gauge(m, "edge_ratelimit_keys_max", "Counters this agent's memory holds at most", (double) stats.max_keys);
+    gauge(m, "edge_ratelimit_memory_bytes", "Memory of these counters", (double) stats.memory_bytes);
     metrics_family(m, "edge_ratelimit_expired_total", METRIC_COUNTER, "Counters dropped because they equalled fresh ones");
     sample(m, (double) stats.n_expired);
+}
+
+static void put_valkey_counters(struct metrics *m, const struct agent *a)
+{
+    static const struct {
+        const char *name, *help;
+        size_t offset;
+    } rows[] = {
+        {"edge_valkey_connects_total", "Connections to Valkey that became usable", offsetof(struct worker, valkey_counters.n_connects)},
+        {"edge_valkey_connect_failures_total", "Attempts to connect to Valkey that failed", offsetof(struct worker, valkey_counters.n_connect_failures)},
+        {"edge_valkey_noscript_total", "Calls sent once more with the script's source because Valkey had lost it",
+         offsetof(struct worker, valkey_counters.n_noscript)},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        metrics_family(m, rows[i].name, METRIC_COUNTER, rows[i].help);
+        sample(m, sum_at(a, rows[i].offset));
+    }
+    metrics_family(m, "edge_valkey_calls_total", METRIC_COUNTER, "Rate-limit calls to Valkey, one for each request with limits, by how they ended");
+    for (size_t i = 0; i < STORE_OUTCOME_N; i++)
+        sample_label(m, "outcome", store_outcome_name((enum store_outcome) i),
+                     sum_at(a, offsetof(struct worker, valkey_counters.calls) + i * sizeof(_Atomic uint64_t)));
+    metrics_family(m, "edge_valkey_breaker_opened_total", METRIC_COUNTER, "Times that Valkey was left alone after failures in a row");
+    sample(m, (double) atomic_load(&a->node.breaker.n_opened));
+}
+
+static void put_valkey(struct metrics *m, const struct agent *a)
+{
+    struct store_state state;
+    agent_store_state(a, &state);
+    put_valkey_counters(m, a);
+    gauge(m, "edge_valkey_connected", "Workers with a usable connection to Valkey", (double) agent_store_n_connected(a));
+    gauge(m, "edge_valkey_breaker_open", "1 while Valkey is left alone after failures in a row", breaker_is_open(&a->node.breaker) ? 1 : 0);
+    gauge(m, "edge_valkey_clock_skew_seconds", "Valkey's clock minus this machine's, at the last answer", (double) state.clock_skew_ms / 1000);
+    gauge(m, "edge_ratelimit_keys", "Counters held in this agent's memory while Valkey could not be asked", (double) rate_shares_n_keys(a->shares));
+}
+
+static void put_limits(struct metrics *m, const struct agent *a)
+{
+    struct store_state state;
+    agent_store_state(a, &state);
+    metrics_family(m, "edge_ratelimit_store", METRIC_GAUGE, "1 for the kind of store that rate limits are counted in");
+    sample_label(m, "kind", state.kind, 1);
+    if (a->is_shared)
+        put_valkey(m, a);
+    else
+        put_embedded(m, a);
 }
 
 static void put_policy(struct metrics *m, const struct agent *a)
@@ -150,7 +170,7 @@ void agent_metrics(void *ctx, struct httpd_reply *reply)
     put_records(&m, a);
     if (m.failed) {
         metrics_release(&m);
-        reply_text(reply, 503, "no memory for the metrics page\n");
+        agent_reply_text(reply, 503, "no memory for the metrics page\n");
         return;
     }
     reply->status = 200;

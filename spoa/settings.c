@@ -262,7 +262,9 @@ static void check_internal_listen(struct load *l)
     err_clear(&e);
     if (!parse_listen(str_of(l->s.internal_listen), &at, "", &e))
         fault(l, "EDGE_INTERNAL_LISTEN", e.text);
-    else if (l->use == SETTINGS_RUN && at.port != 0 && at.port + l->s.agents - 1 > UINT16_MAX)
+    else if (l->use == SETTINGS_DOCTOR && at.port == 0)
+        fault(l, "EDGE_INTERNAL_LISTEN", "has port 0, which lets each agent choose: the doctor can't know where; name a port");
+    else if (l->use != SETTINGS_SERVE && at.port != 0 && at.port + l->s.agents - 1 > UINT16_MAX)
         fault(l, "EDGE_INTERNAL_LISTEN", "agent n listens on port + n, which goes beyond 65535; choose a lower port");
 }
 
@@ -340,10 +342,17 @@ static void check_use(struct load *l)
 {
     if (l->use == SETTINGS_OFFLINE)
         return;
+    if (l->use == SETTINGS_DOCTOR) {
+        check_listens(l, "EDGE_LISTEN", l->s.listen);
+        check_listens(l, "EDGE_HEALTH_LISTEN", l->s.health_listen);
+        check_internal_listen(l);
+        return;
+    }
     require(l, "POLICY_FILE", "is required: the policy file (JSON)");
     require(l, "CLIENT_IP_SOURCE", "is required: where the client's address comes from, as in \"remote_addr\"");
     check_run_dir(l);
     check_internal_listen(l);
+    settings_check_store(&l->s, l->errors);
     if (l->use == SETTINGS_RUN) {
         check_run(l);
         return;

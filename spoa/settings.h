@@ -26,7 +26,7 @@ struct settings_edge {
 #include "schemas/settings.def"
 };
 
-enum settings_use { SETTINGS_SERVE, SETTINGS_RUN, SETTINGS_OFFLINE };
+enum settings_use { SETTINGS_SERVE, SETTINGS_RUN, SETTINGS_DOCTOR, SETTINGS_OFFLINE };
 
 /* A socket's path in EDGE_RUN_DIR must fit a socket address with a temporary suffix, so the folder's own path is bounded. */
 enum { SETTING_RUN_DIR_MAX = 80 };
@@ -34,6 +34,7 @@ enum { SETTING_RUN_DIR_MAX = 80 };
 /* Reads envp; of a name given twice the first counts. All faults at once: unknown names that begin with EDGE_ (with a suggestion),
  * refused names, empty and malformed values, what the use requires, for RUN also what `run` gives to the agents itself. OFFLINE reads
  * only rows and refused names marked BY_OFFLINE (the others keep their defaults), requires nothing and ignores other names.
+ * DOCTOR takes the environment of RUN, requires nothing of it, and checks the addresses that it will ask.
  * Each error's text names the variable and says what would be right, its path is "/NAME"; *out is untouched when there is one. */
 MUSTUSE bool settings_load(struct settings_edge *out, enum settings_use use, char *const envp[],
                            struct errlist *errors);
@@ -44,6 +45,9 @@ void settings_print(FILE *f);
 
 /* Adds a fault for each address that `run` would listen on twice: of HAProxy's lists and of the agents. Names are compared as text. */
 void settings_check_clashes(const struct settings_edge *s, struct errlist *errors);
+
+/* Adds a fault for a VALKEY_URL that is none and for a VALKEY_TIMEOUT that EDGE_AGENT_TIMEOUT has no room for. */
+void settings_check_store(const struct settings_edge *s, struct errlist *errors);
 
 /* "http://host:port", "https://[::1]"; the port defaults to the scheme's. No user, path (but "/"), query or fragment. */
 struct upstream_addr {

@@ -8,9 +8,13 @@
 static enum spop_status availability(void *ctx)
 {
     const struct worker *w = ctx;
-    if (w->requests.lease_slot.current == NULL || atomic_load_explicit(&w->draining, memory_order_relaxed))
-        return SPOP_STATUS_RESOURCE;
-    return SPOP_STATUS_NORMAL;
+    return w->requests.lease_slot.current == NULL ? SPOP_STATUS_RESOURCE : SPOP_STATUS_NORMAL;
+}
+
+static bool leaving(void *ctx)
+{
+    const struct worker *w = ctx;
+    return atomic_load_explicit(&w->draining, memory_order_relaxed);
 }
 
 static void adopt_fds(struct worker *w)
@@ -44,21 +48,20 @@ static void *worker_run(void *arg)
     return NULL;
 }
 
-bool worker_init(struct worker *w, struct rate_store *store, const struct clock *clock, unsigned agent_index, size_t peers_max,
-                 struct err *e)
+bool worker_init(struct worker *w, const struct request_settings *settings, struct valkey_node *node, size_t peers_max, struct err *e)
 {
     memset(w, 0, sizeof *w);
     w->loop = ev_loop_new(EVFLAG_NOENV | EVFLAG_NOSIGMASK);
     if (w->loop == NULL)
         return err_set(e, ERR_IO, "", "cannot create an event loop");
     pthread_mutex_init(&w->fds_lock, NULL);
-    request_context_init(&w->requests, store, clock, agent_index);
-    const struct spop_handler handler = {.notify = request_notify, .availability = availability, .ctx = w};
+    request_context_init(&w->requests, settings);
+    const struct spop_handler handler = {.notify = request_notify, .availability = availability, .leaving = leaving, .ctx = w};
     spop_server_init(&w->server, w->loop, &handler, &w->spop_counters, peers_max);
     ev_async_init(&w->wake, on_wake);
     w->wake.data = w;
     ev_async_start(w->loop, &w->wake);
-    return true;
+    return node == NULL || valkey_new(&w->requests.valkey, w->loop, node, settings->clock, &w->valkey_counters, e);
 }
 
 bool worker_start(struct worker *w, struct err *e)
@@ -115,7 +118,9 @@ bool worker_join(struct worker *w, uint64_t wait_ms)
 void worker_release(struct worker *w)
 {
     adopt_fds(w);
+    /* Requests that still wait for Valkey are answered into the void: nobody asks any more. */
     spop_server_release(&w->server);
+    valkey_free(&w->requests.valkey);
     request_context_release(&w->requests);
     ev_async_stop(w->loop, &w->wake);
     ev_loop_destroy(w->loop);

@@ -13,6 +13,7 @@ enum { WORKER_FDS_MAX = 256 };
 struct worker {
     struct request_context requests; /* first: the SPOP handler's context */
     struct spop_counters spop_counters;
+    struct valkey_counters valkey_counters;
     struct spop_server server;
     struct ev_loop *loop;
     struct ev_async wake;
@@ -27,9 +28,8 @@ struct worker {
     _Atomic bool stopping; /* finish what is pending, then end */
 };
 
-/* Main thread. peers_max: SPOP connections of this worker. */
-MUSTUSE bool worker_init(struct worker *w, struct rate_store *store, const struct clock *clock, unsigned agent_index, size_t peers_max,
-                         struct err *e);
+/* Main thread. peers_max: SPOP connections of this worker. node: where limits are counted; NULL: in settings->store. */
+MUSTUSE bool worker_init(struct worker *w, const struct request_settings *settings, struct valkey_node *node, size_t peers_max, struct err *e);
 MUSTUSE bool worker_start(struct worker *w, struct err *e);
 /* Hands a connection over; closes it when the worker has WORKER_FDS_MAX waiting (counted as refused). Any thread. */
 void worker_give(struct worker *w, int fd);

@@ -50,13 +50,19 @@ static struct arena_block *block_new(size_t cap)
     return block;
 }
 
+/* align: a power of two. */
+static size_t align_up(size_t size, size_t align)
+{
+    return (size + align - 1) & ~(align - 1);
+}
+
 /* A block with room for size bytes at its end, or NULL. */
 static struct arena_block *block_for(struct arena *a, size_t size, size_t align)
 {
     struct arena_block *block = a->head;
 
     if (block != NULL) {
-        size_t start = (block->used + align - 1) / align * align;
+        size_t start = align_up(block->used, align);
 
         if (start <= block->cap && size <= block->cap - start)
             return block;
@@ -92,7 +98,7 @@ static char *take(struct arena *a, size_t size, size_t align)
     block = block_for(a, size, align);
     if (block == NULL)
         return NULL;
-    block->used = (block->used + align - 1) / align * align;
+    block->used = align_up(block->used, align);
     p = block->bytes + block->used;
     block->used += size;
     a->used_bytes += size;
@@ -107,7 +113,7 @@ void *arena_take(struct arena *a, size_t size_bytes)
     if (size_bytes > SIZE_MAX - ALIGN)
         return NULL;
     /* A whole unit even for size 0: two allocations never share an address. */
-    size_bytes = size_bytes == 0 ? ALIGN : (size_bytes + ALIGN - 1) / ALIGN * ALIGN;
+    size_bytes = size_bytes == 0 ? ALIGN : align_up(size_bytes, ALIGN);
     p = take(a, size_bytes, ALIGN);
     if (p != NULL)
         memset(p, 0, size_bytes);

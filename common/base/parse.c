@@ -219,6 +219,16 @@ bool parse_u64(struct str s, uint64_t min, uint64_t max, uint64_t *out, const ch
     return true;
 }
 
+bool parse_digits(struct str s, uint64_t max, uint64_t *out)
+{
+    uint64_t value;
+
+    if (!is_whole_number(s) || !digits_value(s, &value) || value > max)
+        return false;
+    *out = value;
+    return true;
+}
+
 bool parse_bool(struct str s, bool *out, const char *path, struct err *e)
 {
     bool value = str_eq(s, STR("true"));

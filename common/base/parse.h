@@ -1,4 +1,5 @@
-/* Values written by people: durations, sizes, whole numbers, booleans, listen addresses. */
+/* Values as text: durations, sizes, whole numbers, booleans, listen addresses; written by people, so that errors say what
+ * would be right, but for parse_digits. */
 #ifndef COMMON_BASE_PARSE_H
 #define COMMON_BASE_PARSE_H
 
@@ -13,6 +14,8 @@ size_t parse_render_duration(uint64_t ms, char *out, size_t cap);
 /* "1048576", "512KiB", "1MiB", "1GiB". */
 MUSTUSE bool parse_size_bytes(struct str s, uint64_t *out, const char *path, struct err *e);
 MUSTUSE bool parse_u64(struct str s, uint64_t min, uint64_t max, uint64_t *out, const char *path, struct err *e);
+/* A number that a program wrote: digits without leading zeros, at most max. False without a word. */
+MUSTUSE bool parse_digits(struct str s, uint64_t max, uint64_t *out);
 MUSTUSE bool parse_bool(struct str s, bool *out, const char *path, struct err *e);
 
 /* "host:port", ":port", "[v6]:port". host is borrowed from s, without brackets, empty for all addresses. */

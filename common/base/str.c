@@ -4,37 +4,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-struct str str_of(const char *cstr)
-{
-    return (struct str){cstr, strlen(cstr)};
-}
-
-struct str str_sub(struct str s, size_t from, size_t to)
-{
-    if (to > s.len)
-        to = s.len;
-    if (from > to)
-        from = to;
-    if (s.len == 0)
-        return s;
-    return (struct str){s.p + from, to - from};
-}
-
-bool str_eq(struct str a, struct str b)
-{
-    return a.len == b.len && (a.len == 0 || memcmp(a.p, b.p, a.len) == 0);
-}
-
-bool str_eq_nocase(struct str a, struct str b)
-{
-    if (a.len != b.len)
-        return false;
-    for (size_t i = 0; i < a.len; i++)
-        if (ascii_lower(a.p[i]) != ascii_lower(b.p[i]))
-            return false;
-    return true;
-}
-
 int str_cmp(struct str a, struct str b)
 {
     size_t n = a.len < b.len ? a.len : b.len;
@@ -43,11 +12,6 @@ int str_cmp(struct str a, struct str b)
     if (order != 0)
         return order;
     return (a.len > b.len) - (a.len < b.len);
-}
-
-bool str_starts(struct str s, struct str prefix)
-{
-    return s.len >= prefix.len && str_eq(str_sub(s, 0, prefix.len), prefix);
 }
 
 bool str_ends(struct str s, struct str suffix)
@@ -67,13 +31,6 @@ size_t str_find(struct str s, struct str needle)
     return at == NULL ? SIZE_MAX : (size_t)(at - s.p);
 }
 
-size_t str_find_byte(struct str s, char byte)
-{
-    const char *at = s.len == 0 ? NULL : memchr(s.p, byte, s.len);
-
-    return at == NULL ? SIZE_MAX : (size_t)(at - s.p);
-}
-
 static bool is_blank(char c)
 {
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
@@ -90,35 +47,31 @@ struct str str_trim(struct str s)
     return str_sub(s, from, to);
 }
 
-char ascii_lower(char c)
+size_t str_span(struct str s, const bool set[static 256])
 {
-    return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
+    const unsigned char *p = (const unsigned char *)s.p;
+    size_t n = 0;
+
+    while (s.len - n >= 4 && (set[p[n]] & set[p[n + 1]] & set[p[n + 2]] & set[p[n + 3]]) != 0)
+        n += 4;
+    while (n < s.len && set[p[n]])
+        n++;
+    return n;
 }
 
-bool ascii_is_alpha(char c)
-{
-    return ascii_lower(c) >= 'a' && ascii_lower(c) <= 'z';
-}
-
-bool ascii_is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
+static const bool tchars[256] = {
+    ['!'] = true, ['#' ... '\''] = true, ['*'] = true, ['+'] = true, ['-'] = true, ['.'] = true,
+    ['0' ... '9'] = true, ['A' ... 'Z'] = true, ['^' ... 'z'] = true, ['|'] = true, ['~'] = true,
+};
 
 bool ascii_is_tchar(char c)
 {
-    /* memchr over the characters without strchr's match on NUL. */
-    static const char marks[] = "!#$%&'*+-.^_`|~";
-
-    return ascii_is_alpha(c) || ascii_is_digit(c) || memchr(marks, c, sizeof(marks) - 1) != NULL;
+    return tchars[(unsigned char)c];
 }
 
 bool str_is_token(struct str s)
 {
-    for (size_t i = 0; i < s.len; i++)
-        if (!ascii_is_tchar(s.p[i]))
-            return false;
-    return s.len > 0;
+    return s.len > 0 && str_span(s, tchars) == s.len;
 }
 
 /* The ranges of the second byte (RFC 3629 4) are what excludes long forms, surrogates and what lies above U+10FFFF. */
@@ -222,38 +175,15 @@ const char *str_nearest(struct str wrong, const char *const *names)
     return best;
 }
 
-void buf_init(struct buf *b, char *storage, size_t cap)
-{
-    *b = (struct buf){.p = storage, .cap = cap};
-}
-
-void buf_put(struct buf *b, struct str s)
-{
-    if (b->full || s.len > b->cap - b->len) {
-        b->full = true;
-        return;
-    }
-    if (s.len == 0)
-        return;
-    memcpy(b->p + b->len, s.p, s.len);
-    b->len += s.len;
-}
-
-void buf_put_byte(struct buf *b, char c)
-{
-    buf_put(b, (struct str){&c, 1});
-}
-
-void buf_put_cstr(struct buf *b, const char *cstr)
-{
-    buf_put(b, str_of(cstr));
-}
-
 void buf_put_u64(struct buf *b, uint64_t n)
 {
     char digits[20];
     size_t at = sizeof(digits);
 
+    if (n < 10) {
+        buf_put_byte(b, (char)('0' + n));
+        return;
+    }
     do {
         digits[--at] = (char)('0' + n % 10);
         n /= 10;
@@ -290,7 +220,8 @@ void buf_printf(struct buf *b, const char *fmt, ...)
         b->len += (size_t)n;
 }
 
-static void put_json_ascii(struct buf *b, unsigned char c)
+/* c: one that can't stand in a string as it is. */
+static void put_json_escape(struct buf *b, unsigned char c)
 {
     static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt", hex[] = "0123456789abcdef";
     const char *at = memchr(from, c, sizeof(from) - 1);
@@ -299,38 +230,44 @@ static void put_json_ascii(struct buf *b, unsigned char c)
         char pair[2] = {'\\', to[at - from]};
 
         buf_put(b, (struct str){pair, 2});
-    } else if (c < 0x20) {
+    } else {
         char escape[6] = {'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]};
 
         buf_put(b, (struct str){escape, 6});
-    } else {
-        buf_put_byte(b, (char)c);
     }
+}
+
+/* Takes what s begins with, which is not plain: one byte, or one UTF-8 sequence. */
+static void put_json_other(struct buf *b, struct str *s)
+{
+    size_t n = str_utf8_len(*s);
+
+    if (n == 1)
+        put_json_escape(b, (unsigned char)s->p[0]);
+    else if (n == 0)
+        buf_put(b, STR("\xef\xbf\xbd"));
+    else
+        buf_put(b, str_sub(*s, 0, n));
+    str_skip(s, n == 0 ? 1 : n);
 }
 
 void buf_put_json(struct buf *b, struct str s)
 {
-    size_t before = b->len, at = 0;
+    static const bool plain[256] = {[' '] = true, ['!'] = true, ['#' ... '['] = true, [']' ... 0x7f] = true};
+    size_t before = b->len;
 
     buf_put_byte(b, '"');
-    while (at < s.len && !b->full) {
-        unsigned char c = (unsigned char)s.p[at];
-        size_t n = str_utf8_len(str_sub(s, at, s.len));
+    while (s.len > 0 && !b->full) {
+        size_t n = str_span(s, plain);
 
-        if (n == 1)
-            put_json_ascii(b, c);
-        else if (n == 0)
-            buf_put(b, STR("\xef\xbf\xbd"));
-        else
-            buf_put(b, str_sub(s, at, at + n));
-        at += n == 0 ? 1 : n;
+        if (n > 0) {
+            buf_put(b, str_sub(s, 0, n));
+            str_skip(&s, n);
+        } else {
+            put_json_other(b, &s);
+        }
     }
     buf_put_byte(b, '"');
     if (b->full)
         b->len = before;
-}
-
-struct str buf_str(const struct buf *b)
-{
-    return (struct str){b->p, b->len};
 }

@@ -21,28 +21,87 @@ struct str {
 /* For printf: printf("%.*s", STR_ARG(s)); the value must be shorter than INT_MAX, which every bounded input here is. */
 #define STR_ARG(s) (int) (s).len, (s).p
 
+/* What a request passes through dozens of times stands here, to become part of its callers. */
+
 /* cstr must outlive the result; for our own constants and environment values, never for network input. */
-struct str str_of(const char *cstr);
+static inline struct str str_of(const char *cstr)
+{
+    return (struct str){cstr, strlen(cstr)};
+}
 
 /* Part [from, to) of s; bounds are clamped to s. */
-struct str str_sub(struct str s, size_t from, size_t to);
+static inline struct str str_sub(struct str s, size_t from, size_t to)
+{
+    if (to > s.len)
+        to = s.len;
+    if (from > to)
+        from = to;
+    return s.len == 0 ? s : (struct str){s.p + from, to - from};
+}
 
-bool str_eq(struct str a, struct str b);
+/* Drops the first len bytes, which s has. */
+static inline void str_skip(struct str *s, size_t len)
+{
+    if (len == 0)
+        return; /* p may be NULL */
+    s->p += len;
+    s->len -= len;
+}
+
+static inline bool str_eq(struct str a, struct str b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.p, b.p, a.len) == 0);
+}
+
+static inline char ascii_lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
+}
+
+static inline bool ascii_is_alpha(char c)
+{
+    return ascii_lower(c) >= 'a' && ascii_lower(c) <= 'z';
+}
+
+static inline bool ascii_is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
 /* ASCII case is ignored, other bytes compare as they are. */
-bool str_eq_nocase(struct str a, struct str b);
+static inline bool str_eq_nocase(struct str a, struct str b)
+{
+    if (a.len != b.len)
+        return false;
+    for (size_t i = 0; i < a.len; i++)
+        if (a.p[i] != b.p[i] && ascii_lower(a.p[i]) != ascii_lower(b.p[i]))
+            return false;
+    return true;
+}
+
 /* Order of memcmp, shorter first when one is a prefix of the other. */
 int str_cmp(struct str a, struct str b);
-bool str_starts(struct str s, struct str prefix);
+static inline bool str_starts(struct str s, struct str prefix)
+{
+    return s.len >= prefix.len && str_eq((struct str){s.p, prefix.len}, prefix);
+}
+
 bool str_ends(struct str s, struct str suffix);
 /* Offset of the first occurrence, or SIZE_MAX. An empty needle is found at 0. */
 size_t str_find(struct str s, struct str needle);
-size_t str_find_byte(struct str s, char byte);
+
+static inline size_t str_find_byte(struct str s, char byte)
+{
+    const char *at = s.len == 0 ? NULL : (const char *)memchr(s.p, byte, s.len);
+
+    return at == NULL ? SIZE_MAX : (size_t)(at - s.p);
+}
+
+/* How many bytes s begins with that are all in set. */
+size_t str_span(struct str s, const bool set[static 256]);
 /* Without blanks (SP, HTAB, CR, LF) at either end. */
 struct str str_trim(struct str s);
 
-char ascii_lower(char c);
-bool ascii_is_alpha(char c);
-bool ascii_is_digit(char c);
 /* RFC 9110 5.6.2 token characters. */
 bool ascii_is_tchar(char c);
 bool str_is_token(struct str s);
@@ -66,16 +125,47 @@ struct buf {
     bool full;
 };
 
-void buf_init(struct buf *b, char *storage, size_t cap);
-void buf_put(struct buf *b, struct str s);
-void buf_put_byte(struct buf *b, char c);
-void buf_put_cstr(struct buf *b, const char *cstr);
+static inline void buf_init(struct buf *b, char *storage, size_t cap)
+{
+    *b = (struct buf){.p = storage, .cap = cap};
+}
+
+static inline struct str buf_str(const struct buf *b)
+{
+    return (struct str){b->p, b->len};
+}
+
+static inline void buf_put(struct buf *b, struct str s)
+{
+    if (b->full || s.len > b->cap - b->len) {
+        b->full = true;
+        return;
+    }
+    if (s.len == 0)
+        return;
+    memcpy(b->p + b->len, s.p, s.len);
+    b->len += s.len;
+}
+
+static inline void buf_put_byte(struct buf *b, char c)
+{
+    if (b->full || b->len == b->cap) {
+        b->full = true;
+        return;
+    }
+    b->p[b->len++] = c;
+}
+
+static inline void buf_put_cstr(struct buf *b, const char *cstr)
+{
+    buf_put(b, str_of(cstr));
+}
+
 void buf_put_u64(struct buf *b, uint64_t n);
 void buf_put_i64(struct buf *b, int64_t n);
 /* Needs one byte of room more than it appends. */
 void buf_printf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* As a JSON string with quotes (RFC 8259); bytes that are not UTF-8 become U+FFFD. */
 void buf_put_json(struct buf *b, struct str s);
-struct str buf_str(const struct buf *b);
 
 #endif

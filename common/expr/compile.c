@@ -193,6 +193,20 @@ MUSTUSE static bool build_addresses(struct str key, struct arena *a, struct addr
     return true;
 }
 
+/* Where in text its rarest byte stands: hosts and paths are made of lower-case letters and slashes for the most part. */
+static uint32_t rarest_at(struct str text)
+{
+    uint32_t found = 0;
+
+    for (uint32_t i = 0; i < text.len; i++) {
+        bool is_letter = text.p[i] >= 'a' && text.p[i] <= 'z';
+
+        if (text.p[i] != '/' && (!is_letter || text.p[found] == '/'))
+            found = i;
+    }
+    return found;
+}
+
 MUSTUSE static bool build_predicate(struct str key, struct arena *a, struct predicate *out)
 {
     struct predicate p = {.kind = (enum predicate_kind)key.p[0], .field = (enum field)key.p[1]};
@@ -212,6 +226,7 @@ MUSTUSE static bool build_predicate(struct str key, struct arena *a, struct pred
     case TEXT_BEGINS:
     case TEXT_ENDS:
         next_text(&rest, &p.text);
+        p.rarest_at = rarest_at(p.text);
         break;
     }
     *out = p;

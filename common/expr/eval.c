@@ -22,7 +22,8 @@ uint64_t string_set_hash(struct str s)
     return hash ^ hash >> 32;
 }
 
-static bool string_set_has(const struct string_set *set, struct str s)
+/* This and `contains` stand apart so that the cheap questions of `holds` need no stack. */
+__attribute__((noinline)) static bool string_set_has(const struct string_set *set, struct str s)
 {
     if (s.len > set->longest)
         return false;
@@ -48,10 +49,36 @@ static struct str text_of(const struct expr_facts *facts, enum field f)
     return STR_NONE;
 }
 
-/* Whether part stands at byte `at` of text, which has as many bytes from there. */
-static bool stands_at(struct str text, size_t at, struct str part)
+/* Whether part stands at byte `at` of text, which has as many bytes from there. Hosts and paths are often alike where
+ * they begin: the last byte tells most of them apart. */
+static inline bool stands_at(struct str text, size_t at, struct str part)
 {
-    return part.len == 0 || memcmp(text.p + at, part.p, part.len) == 0;
+    if (part.len == 0)
+        return true;
+    return text.p[at + part.len - 1] == part.p[part.len - 1] && memcmp(text.p + at, part.p, part.len) == 0;
+}
+
+/* Looks at a few places where the literal's rarest byte stands: mostly there are none. The rest, whose cost grows with
+ * its length only whatever it holds, is left to str_find. */
+__attribute__((noinline)) static bool contains(const struct predicate *p, struct str text)
+{
+    enum { PLACES_MAX = 4 };
+    struct str rest = text;
+
+    if (p->text.len == 0 || text.len < p->text.len)
+        return p->text.len == 0;
+    rest.len -= p->text.len - 1; /* places to begin at */
+    for (int i = 0; i < PLACES_MAX; i++) {
+        size_t at = str_find_byte((struct str){rest.p + p->rarest_at, rest.len}, p->text.p[p->rarest_at]);
+
+        if (at == SIZE_MAX)
+            return false;
+        if (stands_at(rest, at, p->text))
+            return true;
+        str_skip(&rest, at + 1);
+    }
+    rest.len += p->text.len - 1;
+    return str_find(rest, p->text) != SIZE_MAX;
 }
 
 /* A missing value is never what a positive form asks for. */
@@ -65,7 +92,7 @@ static bool holds(const struct predicate *p, const struct expr_facts *facts)
     case TEXT_IN:
         return string_set_has(&p->texts, text);
     case TEXT_CONTAINS:
-        return str_find(text, p->text) != SIZE_MAX;
+        return contains(p, text);
     case TEXT_BEGINS:
         return text.len >= p->text.len && stands_at(text, 0, p->text);
     case TEXT_ENDS:
@@ -82,21 +109,19 @@ static uint8_t ask(const struct expr_run *run, uint32_t predicate)
     return holds(&run->set->predicates[predicate], run->facts) ? 1 + MATCH_YES : 1 + MATCH_NO;
 }
 
-/* The program's answer when every condition that ends in an error counts as error_counts_as, negated or not.
- * *had_error says whether one was met. */
-static bool answer(const struct expr_run *run, const struct program *p, bool error_counts_as, bool *had_error)
+/* Where the program ends when every condition that ends in an error counts as error_counts_as, negated or not.
+ * *had_error is set when one was met. */
+static inline int walk(const struct expr_run *run, const struct program *p, bool error_counts_as, bool *had_error)
 {
-    const struct step *steps = p->steps;
-    uint8_t *memo = run->memo;
     int at = p->entry;
 
     while (at >= 0) {
-        const struct step *step = &steps[at];
-        uint8_t known = memo[step->predicate];
+        const struct step *step = &p->steps[at];
+        uint8_t known = run->memo[step->predicate];
         bool yes;
 
         if (known == 0)
-            known = memo[step->predicate] = ask(run, step->predicate);
+            known = run->memo[step->predicate] = ask(run, step->predicate);
         yes = (known == 1 + MATCH_YES) != step->negated;
         if (known == 1 + MATCH_ERROR) {
             *had_error = true;
@@ -104,7 +129,15 @@ static bool answer(const struct expr_run *run, const struct program *p, bool err
         }
         at = yes ? step->if_yes : step->if_no;
     }
-    return at == END_YES;
+    return at;
+}
+
+/* Of a program that is not YES and met an error. */
+__attribute__((noinline)) static enum match error_or_no(const struct expr_run *run, const struct program *p)
+{
+    bool had_error;
+
+    return walk(run, p, true, &had_error) == END_YES ? MATCH_ERROR : MATCH_NO;
 }
 
 /* With NO < ERROR < YES, `and` is the least of its parts and `or` the greatest, and negations stand at the conditions
@@ -115,7 +148,7 @@ enum match expr_run(struct expr_run *run, size_t program)
     const struct program *p = &run->set->programs[program];
     bool had_error = false;
 
-    if (answer(run, p, false, &had_error))
+    if (walk(run, p, false, &had_error) == END_YES)
         return MATCH_YES;
-    return had_error && answer(run, p, true, &had_error) ? MATCH_ERROR : MATCH_NO;
+    return had_error ? error_or_no(run, p) : MATCH_NO;
 }

@@ -20,6 +20,7 @@ enum predicate_kind { TEXT_IS, TEXT_IN, TEXT_CONTAINS, TEXT_BEGINS, TEXT_ENDS, A
 struct predicate {
     enum predicate_kind kind;
     enum field field;
+    uint32_t rarest_at; /* TEXT_CONTAINS: the byte of text that a value lacks most likely */
     union {
         struct str text;
         struct string_set texts;

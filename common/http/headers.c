@@ -5,14 +5,14 @@
 
 enum { NAME_MAX_BYTES = 256, VALUE_MAX_BYTES = 8 * 1024 };
 
-static bool get_string(struct str *in, struct str *out)
+/* in: a copy that the caller drops on failure. */
+static inline bool get_string(struct str *in, struct str *out)
 {
     uint64_t len;
-    struct str rest = *in;
-    if (!varint_get(&rest, &len) || len > rest.len)
+    if (!varint_get(in, &len) || len > in->len)
         return false;
-    *out = str_sub(rest, 0, (size_t)len);
-    *in = str_sub(rest, (size_t)len, rest.len);
+    *out = (struct str){in->p, (size_t)len};
+    str_skip(in, (size_t)len);
     return true;
 }
 

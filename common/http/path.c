@@ -110,14 +110,17 @@ static enum path_verdict segment_normalise(struct str raw, char *out, size_t *ke
 /* Whether the normal form of raw, which begins with '/', may differ from it or be refused. */
 static bool needs_work(struct str raw)
 {
-    char before = 'x';
-    for (size_t i = 0; i < raw.len; i++) {
-        char c = raw.p[i];
-        if (c == '%' || c == ';' || c == '\\' || c == '\0' || (unsigned char)c >= 0x80)
+    static const bool plain[256] = {
+        [1 ... '$'] = true, ['&' ... '.'] = true, ['0' ... ':'] = true, ['<' ... '['] = true, [']' ... 0x7f] = true,
+    };
+    while (raw.len > 0) {
+        str_skip(&raw, 1); /* the slash */
+        if (raw.len > 0 && raw.p[0] == '.')
             return true;
-        if (before == '/' && (c == '/' || c == '.'))
+        size_t n = str_span(raw, plain);
+        str_skip(&raw, n);
+        if (raw.len > 0 && (n == 0 || raw.p[0] != '/'))
             return true;
-        before = c;
     }
     return false;
 }

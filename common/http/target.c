@@ -37,10 +37,7 @@ void target_split(struct str url, struct target *out)
 
 bool target_bytes_ok(struct str url)
 {
-    for (size_t i = 0; i < url.len; i++)
-        if (url.p[i] <= ' ' || url.p[i] >= 0x7f || url.p[i] == '#')
-            return false;
-    return true;
+    return uri_bytes_ok(url, URI_QUERY);
 }
 
 /* Without brackets only an IPv6 address may hold a ':'; of any other text the first one ends the name, as it does for
@@ -60,11 +57,9 @@ static struct str without_port(struct str host)
 
 bool target_host(struct str host_header, struct arena *a, struct str *out)
 {
+    static const bool not_upper[256] = {[0 ... '@'] = true, ['[' ... 0xff] = true};
     struct str host = without_port(host_header);
-    size_t upper = 0;
-    while (upper < host.len && ascii_lower(host.p[upper]) == host.p[upper])
-        upper++;
-    if (upper == host.len) {
+    if (str_span(host, not_upper) == host.len) {
         *out = host;
         return true;
     }
@@ -119,8 +114,11 @@ static bool drop_unparsable(struct str query, struct arena *a, struct str *out)
 
 bool target_clean_query(struct str query, struct arena *a, struct str *out)
 {
+    static const bool parses_anywhere[256] = {[0 ... '$'] = true, ['&' ... ':'] = true, ['<' ... 0xff] = true};
     struct str kept = query, rest = query, pair;
     bool all_parse = true;
+    if (str_span(query, parses_anywhere) == query.len)
+        return uri_escape(query, URI_QUERY, a, out);
     for (bool more = true; next_pair(&rest, &more, &pair);)
         all_parse = all_parse && pair_parses(pair);
     if (!all_parse && !drop_unparsable(query, a, &kept))

@@ -14,6 +14,7 @@ static const struct {
     {{"request_id", sizeof("request_id") - 1}, TEMPLATE_REQUEST_ID, TEMPLATE_REQUEST_ID_MAX},
     {{"status", sizeof("status") - 1}, TEMPLATE_STATUS, STATUS_DIGITS},
 };
+_Static_assert(sizeof(TEMPLATE_REQUEST_ID_MARK) - 1 <= TEMPLATE_REQUEST_ID_MAX, "a page with the mark is no longer than one with an id");
 enum { N_PLACEHOLDERS = sizeof(placeholders) / sizeof(placeholders[0]) };
 
 static bool check_text(struct str body, const char *path, struct err *e)
@@ -163,4 +164,17 @@ void template_render(const struct template *t, const struct template_values *v, 
             break;
         }
     }
+}
+
+bool template_page(const struct template *t, uint32_t retry_after_s, struct arena *a, struct str *out)
+{
+    const struct template_values values = {.retry_after_s = retry_after_s, .request_id = STR(TEMPLATE_REQUEST_ID_MARK)};
+    char *storage = arena_take_bytes(a, t->rendered_max);
+    struct buf b;
+    if (storage == NULL)
+        return false;
+    buf_init(&b, storage, t->rendered_max);
+    template_render(t, &values, &b);
+    *out = buf_str(&b);
+    return true;
 }

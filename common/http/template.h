@@ -39,6 +39,10 @@ struct template_values {
 MUSTUSE bool template_compile(struct str body, int status, struct str content_type, struct arena *a,
                               struct template *out, const char *path, struct err *e);
 bool template_content_type_ok(struct str content_type);
+/* What stands for the request id in a page that HAProxy finishes; a page holds no other "{{". */
+#define TEMPLATE_REQUEST_ID_MARK "{{request_id}}"
+/* The page with everything but the request id, at most rendered_max bytes like any rendering. False: no memory. */
+MUSTUSE bool template_page(const struct template *t, uint32_t retry_after_s, struct arena *a, struct str *out);
 /* A request id beyond TEMPLATE_REQUEST_ID_MAX is cut, so that rendered_max holds. */
 void template_render(const struct template *t, const struct template_values *v, struct buf *out);
 

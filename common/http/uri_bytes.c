@@ -12,34 +12,38 @@ int uri_escape_at(struct str s, size_t at)
     return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 
-bool uri_byte_ok(char c, enum uri_part part)
-{
-    static const bool legal[256] = {
+static const bool legal[][256] = {
+    [URI_PATH] = {
         ['A' ... 'Z'] = true, ['a' ... 'z'] = true, ['0' ... '9'] = true, ['-'] = true, ['.'] = true,  ['_'] = true,
         ['~'] = true,         ['!'] = true,         ['$'] = true,         ['&'] = true, ['\''] = true, ['('] = true,
         [')'] = true,         ['*'] = true,         ['+'] = true,         [','] = true, [';'] = true,  ['='] = true,
         [':'] = true,         ['@'] = true,         ['/'] = true,         ['%'] = true,
-    };
-    return part == URI_PATH ? legal[(unsigned char)c] : c > ' ' && c < 0x7f && c != '#';
+    },
+    [URI_QUERY] = {['!'] = true, ['"'] = true, ['$' ... '~'] = true},
+};
+
+bool uri_bytes_ok(struct str s, enum uri_part part)
+{
+    return str_span(s, legal[part]) == s.len;
 }
 
 bool uri_escape(struct str s, enum uri_part part, struct arena *a, struct str *out)
 {
     static const char digits[] = "0123456789ABCDEF";
     size_t n_illegal = 0;
-    for (size_t i = 0; i < s.len; i++)
-        n_illegal += !uri_byte_ok(s.p[i], part);
-    if (n_illegal == 0) {
+    if (uri_bytes_ok(s, part)) {
         *out = s;
         return true;
     }
+    for (size_t i = 0; i < s.len; i++)
+        n_illegal += !legal[part][(unsigned char)s.p[i]];
     char *p = arena_take_bytes(a, s.len + 2 * n_illegal);
     if (p == NULL)
         return false;
     size_t len = 0;
     for (size_t i = 0; i < s.len; i++) {
         unsigned char c = (unsigned char)s.p[i];
-        if (uri_byte_ok(s.p[i], part)) {
+        if (legal[part][c]) {
             p[len++] = s.p[i];
             continue;
         }

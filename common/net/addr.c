@@ -71,12 +71,35 @@ static void longest_zeros(const struct addr *a, size_t *first, size_t *n)
     }
 }
 
+/* Lower case, no leading zeros. */
+static void put_group(struct buf *b, uint16_t group)
+{
+    static const char digits[] = "0123456789abcdef";
+    unsigned shift = 12;
+    while (shift > 0 && group >> shift == 0)
+        shift -= 4;
+    for (;; shift -= 4) {
+        buf_put_byte(b, digits[group >> shift & 15]);
+        if (shift == 0)
+            return;
+    }
+}
+
+static void put_v4(struct buf *b, const uint8_t bytes[static 4])
+{
+    for (size_t i = 0; i < 4; i++) {
+        if (i > 0)
+            buf_put_byte(b, '.');
+        buf_put_u64(b, bytes[i]);
+    }
+}
+
 size_t addr_render(const struct addr *a, char out[static ADDR_TEXT_MAX])
 {
     struct buf b;
     buf_init(&b, out, ADDR_TEXT_MAX);
     if (addr_is_v4(a)) {
-        buf_printf(&b, "%d.%d.%d.%d", a->b[V4_AT], a->b[V4_AT + 1], a->b[V4_AT + 2], a->b[V4_AT + 3]);
+        put_v4(&b, a->b + V4_AT);
         return b.len;
     }
     size_t zeros, n_zeros;
@@ -89,7 +112,7 @@ size_t addr_render(const struct addr *a, char out[static ADDR_TEXT_MAX])
         }
         if (i > 0 && i != zeros + n_zeros)
             buf_put_byte(&b, ':');
-        buf_printf(&b, "%x", group_of(a, i));
+        put_group(&b, group_of(a, i));
     }
     return b.len;
 }

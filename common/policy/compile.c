@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-enum { ARENA_BLOCK = 64 * 1024, ARENA_LIMIT = 512 * 1024 * 1024, MEMBERS_MAX = 32, NAME_LEN_MAX = 64 };
+enum { ARENA_BLOCK = 64 * 1024, ARENA_LIMIT = 512 * 1024 * 1024, MEMBERS_MAX = 32, NAME_LEN_MAX = 64, INFLIGHT_MAX = 1000000 };
 
 /* Whole numbers that every JSON reader keeps exactly. */
 static const int64_t version_max = ((int64_t) 1 << 53) - 1;
@@ -102,14 +102,18 @@ static void compile_kill_switch(struct compile *c, const struct jx *kill)
 
 static void compile_global(struct compile *c, const struct jx *global, const struct template *defaults[KIND_N])
 {
-    static const char *const names[] = {"defaults", "responses", NULL};
-    static const char *const unsupported[] = {"max_inflight", "rate_limit", "backstop", "cors_policies", "locale", "request_headers", NULL};
+    static const char *const names[] = {"max_inflight", "defaults", "responses", NULL};
+    static const char *const unsupported[] = {"rate_limit", "backstop", "cors_policies", "locale", "request_headers", NULL};
     static const char *const default_names[] = {"responses", NULL};
     static const char *const default_unsupported[] = {"body_limit", "upstream_timeout", "body_read_timeout", NULL};
 
     if (!compile_need_object(global))
         return;
     compile_only(global, names, unsupported);
+    struct jx max_inflight = jx_member(global, "max_inflight");
+    int64_t n_inflight = 0;
+    if (jx_int(&max_inflight, 1, INFLIGHT_MAX, &n_inflight))
+        c->policy->max_inflight = (uint64_t) n_inflight;
     struct jx templates = jx_member(global, "responses");
     compile_templates(c, &templates);
 

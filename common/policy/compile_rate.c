@@ -136,6 +136,10 @@ void compile_rate_rules(struct compile *c, const struct jx *rules)
             continue;
         compiled.id = head.id;
         compiled.program = head.program;
+        if (!rate_name_make(&compiled.params, head.id, &c->policy->arena, &compiled.name)) {
+            compile_no_memory(&rule);
+            return;
+        }
         compiled.site_wide = expr_is_true(head.x);
         if (compiled.site_wide && ++n_site_wide > POLICY_SITE_WIDE_MAX)
             jx_fault(&expression, ERR_LIMIT_EXCEEDED, "more than %d enabled rate-limit rules have the expression `true`", POLICY_SITE_WIDE_MAX);

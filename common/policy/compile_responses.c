@@ -1,7 +1,12 @@
 /* Response templates, and which of them answers for each kind. */
 #include "common/policy/compile_priv.h"
+#include "common/policy/wire_max_priv.h"
 
 enum { BODY_MAX = 32 * 1024, STATUS_MIN = 400, STATUS_MAX = 599 };
+
+/* A page that HAProxy fills the request id into is no longer than the rendering, so these two bound all of them. */
+_Static_assert((int) TEMPLATE_RENDERED_MAX <= (int) WIRE_VAR_BODY_MAX, "an answer's body fits its variable");
+_Static_assert((int) TEMPLATE_RENDERED_MAX <= (int) WIRE_VAR_PAGE_BAD_GATEWAY_MAX, "a page fits its variable");
 
 static const char *const kind_names[] = {
 #define KIND_ROW(id, name, status) name,

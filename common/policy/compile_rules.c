@@ -74,17 +74,20 @@ static enum block_mode compile_block(struct compile *c, const struct jx *j)
 
 static void compile_settings(struct compile *c, const struct jx *settings, struct config_rule *out)
 {
-    static const char *const names[] = {"responses", "block", NULL};
-    static const char *const unsupported[] = {"auth",       "cors_policy",       "locale",           "body_limit",
-                                              "upstream_timeout", "ratelimit_headers", NULL};
+    static const char *const names[] = {"responses", "ratelimit_headers", "block", NULL};
+    static const char *const unsupported[] = {"auth", "cors_policy", "locale", "body_limit", "upstream_timeout", NULL};
 
     if (!compile_need_object(settings))
         return;
     compile_only(settings, names, unsupported);
-    struct jx responses = jx_member(settings, "responses"), block = jx_member(settings, "block");
+    struct jx responses = jx_member(settings, "responses"), headers = jx_member(settings, "ratelimit_headers"),
+              block = jx_member(settings, "block");
+    bool send_headers;
     compile_template_choice(c, &responses, out->responses);
     if (json_is_object(responses.value) && json_object_get(responses.value, kind_name(KIND_FORBIDDEN)))
         c->uses_schema_4 = true;
+    if (jx_bool(&headers, &send_headers))
+        out->ratelimit_headers = send_headers ? TOGGLE_ON : TOGGLE_OFF;
     out->block = compile_block(c, &block);
 }
 

@@ -5,6 +5,8 @@ static void apply(const struct config_rule *rule, struct settings *out)
 {
     if (rule->block != BLOCK_UNSET)
         out->block = rule->block;
+    if (rule->ratelimit_headers != TOGGLE_UNSET)
+        out->ratelimit_headers = rule->ratelimit_headers == TOGGLE_ON;
     for (int k = 0; k < KIND_N; k++)
         if (rule->responses[k])
             out->responses[k] = rule->responses[k];

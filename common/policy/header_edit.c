@@ -3,18 +3,23 @@
 #include "common/policy/policy.h"
 #include "common/policy/wire_max_priv.h"
 
+struct change {
+    struct str name;
+    size_t at; /* when all operations are done: the first header of that name; the number of headers when there is none */
+};
+
 /* The working copy, and the names that an operation has touched. */
 struct edit {
     struct header *items;
     size_t n;
-    struct str *changed;
+    struct change *changed;
     size_t n_changed;
 };
 
 static bool edit_init(struct edit *e, const struct headers *h, size_t n_ops, struct arena *a)
 {
     e->items = ARENA_NEW_N(a, h->n + n_ops, struct header);
-    e->changed = ARENA_NEW_N(a, n_ops, struct str);
+    e->changed = ARENA_NEW_N(a, n_ops, struct change);
     if (!e->items || !e->changed)
         return false;
     for (size_t i = 0; i < h->n; i++)
@@ -27,16 +32,24 @@ static bool edit_init(struct edit *e, const struct headers *h, size_t n_ops, str
 static void mark_changed(struct edit *e, struct str name)
 {
     for (size_t i = 0; i < e->n_changed; i++)
-        if (str_eq_nocase(e->changed[i], name))
+        if (str_eq_nocase(e->changed[i].name, name))
             return;
-    e->changed[e->n_changed++] = name;
+    e->changed[e->n_changed++] = (struct change){.name = name};
+}
+
+/* Where the next header of that name stands from `at` on; n when there is none. */
+static inline size_t find_name(const struct header *items, size_t n, struct str name, size_t at)
+{
+    while (at < n && !str_eq_nocase(items[at].name, name))
+        at++;
+    return at;
 }
 
 static void set_header(struct edit *e, const struct header_op *op)
 {
-    size_t kept = 0;
+    size_t kept = find_name(e->items, e->n, op->name, 0);
 
-    for (size_t i = 0; i < e->n; i++)
+    for (size_t i = kept + 1; i < e->n; i++)
         if (!str_eq_nocase(e->items[i].name, op->name))
             e->items[kept++] = e->items[i];
     e->items[kept++] = (struct header){.name = op->name, .value = op->value};
@@ -45,26 +58,24 @@ static void set_header(struct edit *e, const struct header_op *op)
 }
 
 /* The next value of name from *at on; false when there is none. */
-static bool next_value(const struct header *items, size_t n, struct str name, size_t *at, struct str *value)
+static inline bool next_value(const struct header *items, size_t n, struct str name, size_t *at, struct str *value)
 {
-    while (*at < n) {
-        const struct header *h = &items[(*at)++];
-        if (str_eq_nocase(h->name, name)) {
-            *value = h->value;
-            return true;
-        }
-    }
-    return false;
+    size_t found = find_name(items, n, name, *at);
+
+    *at = found + 1;
+    if (found < n)
+        *value = items[found].value;
+    return found < n;
 }
 
-static bool same_values(const struct headers *before, const struct edit *e, struct str name)
+static bool same_values(const struct headers *before, const struct edit *e, const struct change *c)
 {
-    size_t i = 0, j = 0;
+    size_t i = 0, j = c->at;
 
     for (;;) {
         struct str old = STR_NONE, new = STR_NONE;
-        bool has_old = next_value(before->items, before->n, name, &i, &old);
-        bool has_new = next_value(e->items, e->n, name, &j, &new);
+        bool has_old = next_value(before->items, before->n, c->name, &i, &old);
+        bool has_new = next_value(e->items, e->n, c->name, &j, &new);
         if (has_old != has_new || !str_eq(old, new))
             return false;
         if (!has_old)
@@ -72,14 +83,17 @@ static bool same_values(const struct headers *before, const struct edit *e, stru
     }
 }
 
-/* Forgets the names whose values came out as they were. */
+/* When all operations are done: finds the values of the changed names, and forgets the names whose values came out as they were. */
 static void drop_unchanged(struct edit *e, const struct headers *before)
 {
     size_t kept = 0;
 
-    for (size_t i = 0; i < e->n_changed; i++)
-        if (!same_values(before, e, e->changed[i]))
-            e->changed[kept++] = e->changed[i];
+    for (size_t i = 0; i < e->n_changed; i++) {
+        struct change c = e->changed[i];
+        c.at = find_name(e->items, e->n, c.name, 0);
+        if (!same_values(before, e, &c))
+            e->changed[kept++] = c;
+    }
     e->n_changed = kept;
 }
 
@@ -99,17 +113,19 @@ static bool put_lists(const struct edit *e, struct arena *a, struct header_edit 
     struct str value;
 
     for (size_t i = 0; i < e->n_changed; i++) {
-        size_t name_len = varint_len(e->changed[i].len) + e->changed[i].len;
+        const struct change *c = &e->changed[i];
+        size_t name_len = varint_len(c->name.len) + c->name.len;
         del_len += name_len;
-        for (at = 0; next_value(e->items, e->n, e->changed[i], &at, &value);)
+        for (at = c->at; next_value(e->items, e->n, c->name, &at, &value);)
             add_len += name_len + varint_len(value.len) + value.len;
     }
     if (!list_buf(&del, del_len, WIRE_VAR_REQ_DEL_MAX, a) || !list_buf(&add, add_len, WIRE_VAR_REQ_ADD_MAX, a))
         return false;
     for (size_t i = 0; i < e->n_changed; i++) {
-        headers_put_del(&del, e->changed[i]);
-        for (at = 0; next_value(e->items, e->n, e->changed[i], &at, &value);)
-            headers_put_add(&add, e->changed[i], value);
+        const struct change *c = &e->changed[i];
+        headers_put_del(&del, c->name);
+        for (at = c->at; next_value(e->items, e->n, c->name, &at, &value);)
+            headers_put_add(&add, c->name, value);
     }
     headers_end_del(&del);
     headers_end_add(&add);
@@ -137,10 +153,11 @@ static bool find_hits(const struct policy *p, const struct request_view *r, stru
 bool policy_headers(const struct policy *p, const struct request_view *r, struct arena *a, struct header_edit *out, struct rule_hits *hits)
 {
     struct header_edit done = {.result = *r->headers};
-    struct rule_hits found = {0};
+    struct rule_hits found;
     struct edit e;
     size_t n_ops = 0;
 
+    found.n = 0;
     if (!find_hits(p, r, a, &found, &n_ops))
         return false;
     if (n_ops > 0) {
@@ -159,6 +176,7 @@ bool policy_headers(const struct policy *p, const struct request_view *r, struct
         }
     }
     *out = done;
-    *hits = found;
+    memcpy(hits->index, found.index, found.n * sizeof found.index[0]);
+    hits->n = found.n;
     return true;
 }

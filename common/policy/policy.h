@@ -32,6 +32,7 @@ enum decision {
 };
 const char *decision_name(enum decision d);
 
+enum toggle { TOGGLE_UNSET, TOGGLE_OFF, TOGGLE_ON };
 enum block_mode { BLOCK_UNSET, BLOCK_NONE, BLOCK_LOG, BLOCK_BLOCK };
 enum rule_action { ACTION_BLOCK, ACTION_LOG };
 enum fail_mode { FAIL_OPEN, FAIL_CLOSED, FAIL_LOCAL };
@@ -41,6 +42,7 @@ struct config_rule {
     struct str id;
     size_t program; /* of policy.config_set */
     enum block_mode block;
+    enum toggle ratelimit_headers;
     const struct template *responses[KIND_N]; /* NULL: not set by this rule */
 };
 
@@ -49,6 +51,7 @@ struct rate_rule {
     size_t program; /* of policy.rate_set */
     bool site_wide; /* the expression is `true` */
     struct rate_params params;
+    struct rate_name name; /* of its counters */
     enum rule_action action; /* as written; kill_switch.rate_limit is applied by policy_select_limits */
     enum missing_key_mode on_missing_key;
     enum fail_mode fail_mode;
@@ -69,6 +72,7 @@ struct header_rule {
 struct policy {
     struct arena arena;
     int64_t schema, version;
+    uint64_t max_inflight; /* 0: the policy sets none */
     struct {
         bool rate_limit, block;
     } kill_switch;
@@ -110,6 +114,7 @@ struct rule_hits {
 
 struct settings {
     enum block_mode block; /* after kill_switch.block: BLOCK_UNSET reads as none */
+    bool ratelimit_headers;
     const struct template *responses[KIND_N];
 };
 /* Rules apply in order, a later one overwrites the same setting (responses: per kind). False: no memory. */
@@ -127,6 +132,18 @@ MUSTUSE bool policy_select_limits(const struct policy *p, const struct request_v
 /* The subject of rule for this request, into b (RATE_SUBJECT_MAX). Without a client address, which only simulate lets through,
  * fallback_ip counts all such requests as one subject. */
 void policy_limit_subject(const struct rate_rule *rule, const struct request_view *r, struct buf *b);
+
+/* Operations on the response as HAProxy's binary lists, whoever makes it: names to delete, headers to add after that. */
+struct response_edit {
+    struct str del, add; /* empty when there is nothing to do */
+};
+/* RateLimit-Policy and RateLimit (IETF draft-ietf-httpapi-ratelimit-headers-11), one item for each enforced rule that was counted, named by its id,
+ * in place of the upstream's. names and verdicts: of the enforced rules only. n 0: nothing to do. False: no memory. */
+struct limit_report {
+    const struct rate_rule *rule;
+    struct rate_verdict verdict;
+};
+MUSTUSE bool policy_limit_headers(const struct limit_report *reports, size_t n, struct arena *a, struct response_edit *out);
 
 /* Header operations of the matching rules, in order, on a working copy of the request's headers; del and add are the difference as
  * HAProxy's binary lists, names lower case: each changed name is deleted once and added with the values it has now. result: the headers after

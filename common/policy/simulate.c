@@ -218,7 +218,7 @@ static json_t *settings_json(const struct settings *s)
     ok = put(out, "cors_policy", json_null()) && ok;
     ok = put(out, "locale", json_false()) && ok;
     ok = put(out, "responses", responses) && ok;
-    ok = put(out, "ratelimit_headers", json_false()) && ok;
+    ok = put(out, "ratelimit_headers", json_boolean(s->ratelimit_headers)) && ok;
     ok = put(out, "block", json_string(block_name(s->block))) && ok;
     return finished(out, ok);
 }

@@ -3,14 +3,16 @@
 
 /* Which settings a rule gives. */
 struct settings_set {
-    bool block, responses[KIND_N];
+    bool block, ratelimit_headers, responses[KIND_N];
 };
 
 static bool adds_nothing_to(const struct config_rule *rule, const struct settings_set *later)
 {
-    bool sets_any = rule->block != BLOCK_UNSET;
+    bool sets_any = rule->block != BLOCK_UNSET || rule->ratelimit_headers != TOGGLE_UNSET;
 
     if (rule->block != BLOCK_UNSET && !later->block)
+        return false;
+    if (rule->ratelimit_headers != TOGGLE_UNSET && !later->ratelimit_headers)
         return false;
     for (int k = 0; k < KIND_N; k++) {
         if (rule->responses[k] && !later->responses[k])
@@ -23,6 +25,7 @@ static bool adds_nothing_to(const struct config_rule *rule, const struct setting
 static void add_settings_of(const struct config_rule *rule, struct settings_set *set)
 {
     set->block = set->block || rule->block != BLOCK_UNSET;
+    set->ratelimit_headers = set->ratelimit_headers || rule->ratelimit_headers != TOGGLE_UNSET;
     for (int k = 0; k < KIND_N; k++)
         set->responses[k] = set->responses[k] || rule->responses[k];
 }

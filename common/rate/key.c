@@ -4,7 +4,9 @@
 #include <openssl/evp.h>
 #include <pthread.h>
 
-enum { PREFIX_MAX = 160, SHA256_BYTES = 32 };
+#include "common/base/codec.h"
+
+enum { PREFIX_MAX = 128, SHA256_BYTES = 32 };
 
 void rate_subject_begin(struct buf *b, enum rate_domain domain)
 {
@@ -61,23 +63,47 @@ static EVP_MD_CTX *thread_context(void)
     return ctx;
 }
 
-bool rate_key_make(const struct rate_params *p, struct str rule_id, struct str subject, struct rate_key *out)
+/* The first n bytes of SHA-256 over text. */
+static bool digest_of(struct str text, uint8_t *out, size_t n)
+{
+    uint8_t digest[SHA256_BYTES];
+    EVP_MD_CTX *ctx = thread_context();
+    if (!ctx || EVP_DigestInit_ex2(ctx, sha256, NULL) != 1 || EVP_DigestUpdate(ctx, text.p, text.len) != 1 ||
+        EVP_DigestFinal_ex(ctx, digest, NULL) != 1)
+        return false;
+    memcpy(out, digest, n);
+    return true;
+}
+
+bool rate_name_make(const struct rate_params *p, struct str rule_id, struct arena *a, struct rate_name *out)
 {
     char storage[PREFIX_MAX];
     struct buf prefix;
-    uint8_t digest[SHA256_BYTES];
+    struct rate_name name;
 
     buf_init(&prefix, storage, sizeof storage);
-    buf_put(&prefix, STR("tb:"));
+    buf_put(&prefix, STR("rl:tb:"));
     buf_put_u64(&prefix, p->period_ms);
     buf_put_byte(&prefix, ':');
     buf_put(&prefix, rule_id);
     buf_put_byte(&prefix, ':');
-
-    EVP_MD_CTX *ctx = thread_context();
-    if (prefix.full || !ctx || EVP_DigestInit_ex2(ctx, sha256, NULL) != 1 || EVP_DigestUpdate(ctx, prefix.p, prefix.len) != 1 ||
-        EVP_DigestUpdate(ctx, subject.p, subject.len) != 1 || EVP_DigestFinal_ex(ctx, digest, NULL) != 1)
+    if (prefix.full || !digest_of(buf_str(&prefix), name.digest, sizeof name.digest) || !arena_copy_str(a, buf_str(&prefix), &name.prefix))
         return false;
-    memcpy(out->b, digest, sizeof out->b);
+    *out = name;
     return true;
+}
+
+bool rate_subject_hash(struct str text, struct rate_subject *out)
+{
+    return digest_of(text, out->b, sizeof out->b);
+}
+
+void rate_key_put(struct buf *b, const struct rate_name *name, const struct rate_subject *subject)
+{
+    char text[CODEC_BASE64URL_LEN(sizeof subject->b)];
+    codec_base64url(subject->b, sizeof subject->b, text);
+    buf_put(b, name->prefix);
+    buf_put_byte(b, '{');
+    buf_put(b, (struct str){text, sizeof text});
+    buf_put_byte(b, '}');
 }

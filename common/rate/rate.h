@@ -29,25 +29,53 @@ struct rate_verdict {
     uint64_t reset_ms;       /* until the bucket is full again: the time after which the state may be forgotten */
 };
 
-/* One request at now_ms. From a full bucket exactly burst requests pass at one instant; a refused request takes nothing. Time that ran
- * backwards counts as no time: refill goes on once now_ms has passed b again, and retry_after_ms and reset_ms count that wait in, so
- * waiting retry_after_ms always passes where nothing else consumes. A burst lowered below the content cuts it. */
+/* One request at now_ms. From a full bucket exactly burst requests pass at one instant; a refused request takes nothing and leaves s as it was,
+ * so that a blocked subject costs no write (refill is linear: the same state judged later gives the same sums; a limit changed after the last
+ * allowed request counts for the whole time since). Time that ran backwards counts as no time: refill goes on once now_ms has passed b again,
+ * and retry_after_ms and reset_ms count that wait in, so waiting retry_after_ms always passes where nothing else consumes. A burst lowered
+ * below the content cuts it. */
 struct rate_verdict rate_step(const struct rate_params *p, struct rate_state *s, bool fresh, uint64_t now_ms);
 
-/* 16 bytes of SHA-256 over the key's text "tb:<period ms>:<rule id>:" and the subject: what a counter is filed under. */
-struct rate_key {
-    uint8_t b[16];
+/* What a rule's counters are called: its part, made once when the policy compiles. */
+struct rate_name {
+    struct str prefix;  /* "rl:tb:<period ms>:<rule id>:" */
+    uint8_t digest[16]; /* of SHA-256 over prefix */
 };
+/* prefix is copied into a. Any thread. False: no memory, or the crypto library has no SHA-256. */
+MUSTUSE bool rate_name_make(const struct rate_params *p, struct str rule_id, struct arena *a, struct rate_name *out);
 
-/* Builds subjects: a domain byte, then values behind their lengths (4 bytes, big endian), so that no client-chosen value can spell another
- * subject. What does not fit sets b->full. */
+/* Builds the text of a subject: a domain byte, then values behind their lengths (4 bytes, big endian), so that no client-chosen value can
+ * spell another subject. What does not fit sets b->full. */
 enum rate_domain { RATE_DOMAIN_KEY = 1, RATE_DOMAIN_FALLBACK_IP = 2 };
 enum { RATE_SUBJECT_MAX = 4096 };
 void rate_subject_begin(struct buf *b, enum rate_domain domain);
 void rate_subject_value(struct buf *b, struct str value);
 void rate_subject_ip(struct buf *b, const struct addr *ip); /* IPv6 cut at /64 */
-/* Any thread. False: the crypto library refuses memory or has no SHA-256. */
-MUSTUSE bool rate_key_make(const struct rate_params *p, struct str rule_id, struct str subject, struct rate_key *out);
+
+/* Who is counted: 16 bytes of SHA-256 over the text. Rules that count the same subject share it. */
+struct rate_subject {
+    uint8_t b[16];
+};
+MUSTUSE bool rate_subject_hash(struct str text, struct rate_subject *out);
+
+/* The counter's key in Valkey: "<prefix>{<22 characters of base64url>}"; the braces make the subject the cluster's hash tag. */
+enum { RATE_KEY_TEXT_MAX = 160 };
+void rate_key_put(struct buf *b, const struct rate_name *name, const struct rate_subject *subject);
+
+/* One rule's check of one request. */
+enum rate_counted {
+    RATE_COUNTED,
+    RATE_UNTRACKED,  /* the embedded store is full: passes */
+    RATE_UNREADABLE, /* what stands under the key in Valkey is no counter of ours: left alone, not counted */
+};
+struct rate_call {
+    const struct rate_params *params;
+    const struct rate_name *name;
+    struct rate_subject subject;
+    bool enforce;                /* false: a shadow rule */
+    struct rate_verdict verdict; /* out; meaningful unless RATE_UNREADABLE */
+    enum rate_counted counted;   /* out */
+};
 
 /* Counters in this process's memory, shared by all workers: sharded, one short lock a shard, bounded.
  *
@@ -56,17 +84,9 @@ MUSTUSE bool rate_key_make(const struct rate_params *p, struct str rule_id, stru
  * shared by all new keys would punish the innocent, and evicting another key would let an attacker reset a count by flooding. */
 struct rate_store;
 
-struct rate_call {
-    struct rate_key key;
-    const struct rate_params *params;
-    bool enforce;                /* false: a shadow rule */
-    struct rate_verdict verdict; /* out */
-    bool tracked;                /* out: false = the store is full, the verdict is "allowed" */
-};
-
 enum { RATE_STORE_KEYS_MAX = 1 << 27 };
-/* max_keys: entries in all, 1..RATE_STORE_KEYS_MAX; memory is taken as entries come (48 bytes each and 4 to 8 of index, in pieces of 12 KiB)
- * and given back by rate_store_free. */
+/* max_keys: entries in all, 1..RATE_STORE_KEYS_MAX; memory is taken as entries come (48 bytes each and 4 to 8 of index, in pieces of 3 KiB)
+ * and given back by rate_store_free. An empty store takes under 10 bytes for each of its keys and a few hundred. */
 MUSTUSE bool rate_store_new(struct rate_store **out, size_t max_keys, struct err *e);
 void rate_store_free(struct rate_store **s);
 /* Each call is an independent counter; all are charged, whatever another call's verdict or kind is. now_ms: from a clock that never runs

@@ -35,24 +35,23 @@ static uint64_t refilled(const struct rate_params *p, uint64_t content, uint64_t
 
 struct rate_verdict rate_step(const struct rate_params *p, struct rate_state *s, bool fresh, uint64_t now_ms)
 {
-    uint64_t capacity = p->burst * p->period_ms;
+    uint64_t capacity = p->burst * p->period_ms, content = capacity, at_ms = now_ms;
     struct rate_verdict v = {0};
 
-    if (fresh) {
-        s->a = capacity;
-        s->b = now_ms;
-    } else {
-        s->a = refilled(p, s->a, capacity, now_ms > s->b ? now_ms - s->b : 0);
-        s->b = now_ms > s->b ? now_ms : s->b;
+    if (!fresh) {
+        content = refilled(p, s->a, capacity, now_ms > s->b ? now_ms - s->b : 0);
+        at_ms = now_ms > s->b ? now_ms : s->b;
     }
-    uint64_t behind_ms = s->b - now_ms;
+    uint64_t behind_ms = at_ms - now_ms;
 
-    v.allowed = s->a >= p->period_ms;
-    if (v.allowed)
-        s->a -= p->period_ms;
-    else
-        v.retry_after_ms = behind_ms + refill_time_ms(p->period_ms - s->a, p->limit);
-    v.remaining = s->a / p->period_ms;
-    v.reset_ms = behind_ms + refill_time_ms(capacity - s->a, p->limit);
+    v.allowed = content >= p->period_ms;
+    if (v.allowed) {
+        content -= p->period_ms;
+        *s = (struct rate_state){.a = content, .b = at_ms};
+    } else {
+        v.retry_after_ms = behind_ms + refill_time_ms(p->period_ms - content, p->limit);
+    }
+    v.remaining = content / p->period_ms;
+    v.reset_ms = behind_ms + refill_time_ms(capacity - content, p->limit);
     return v;
 }

@@ -1,4 +1,4 @@
-/* Counters in this process's memory: 64 hash tables, each behind its own short lock, whose entries come in small pieces of memory. */
+/* Counters in this process's memory: up to 64 hash tables, each behind its own short lock, whose entries come in small pieces of memory. */
 #include "common/rate/rate.h"
 
 #include <pthread.h>
@@ -7,10 +7,16 @@
 #include <sys/random.h>
 
 enum {
-    N_SHARDS = 64,
-    CHUNK_ENTRIES = 256, /* one piece of memory: 12 KiB, so taking one under the lock is short */
-    SWEEP_ENTRIES = 8,   /* looked at per insert: more than one, so that forgetting outruns inserting */
+    SHARDS_MAX = 64,
+    SHARD_KEYS_MIN = 128, /* a store of few keys has fewer shards: each takes a piece of memory with its first key */
+    CHUNK_ENTRIES = 64,   /* one piece of memory: 3 KiB, so taking one under the lock is short */
+    SWEEP_ENTRIES = 8,    /* looked at per insert: more than one, so that forgetting outruns inserting */
     CACHE_LINE = 64
+};
+
+/* What a counter is filed under: rule and subject mixed. Both are digests, so that nobody can choose the one to meet the other. */
+struct rate_key {
+    uint8_t b[16];
 };
 
 /* Entries of a shard are numbered from 1; 0 means none. */
@@ -34,13 +40,14 @@ struct shard {
 };
 
 struct rate_store {
-    struct shard shards[N_SHARDS];
     _Alignas(CACHE_LINE) _Atomic size_t n_keys;
-    size_t max_keys;
+    _Alignas(CACHE_LINE) size_t max_keys;
+    uint32_t n_shards; /* a power of two */
     uint32_t n_heads;  /* of each shard; a power of two */
     uint64_t seed[2];  /* secret: a client that picks its keys can't aim at one chain */
     uint32_t *heads;   /* of all shards; untouched pages of it take no memory */
     struct entry **chunks;
+    struct shard shards[];
 };
 
 static uint64_t hash_of(const struct rate_store *s, const struct rate_key *key)
@@ -143,17 +150,26 @@ static struct entry *insert(struct rate_store *s, struct shard *sh, uint32_t *he
     return new;
 }
 
+static struct rate_key key_of(const struct rate_call *call)
+{
+    struct rate_key key;
+    for (size_t i = 0; i < sizeof key.b; i++)
+        key.b[i] = call->name->digest[i] ^ call->subject.b[i];
+    return key;
+}
+
 static void check_one(struct rate_store *s, struct rate_call *call, uint64_t now_ms)
 {
-    uint64_t hash = hash_of(s, &call->key);
-    struct shard *sh = &s->shards[hash % N_SHARDS];
+    struct rate_key key = key_of(call);
+    uint64_t hash = hash_of(s, &key);
+    struct shard *sh = &s->shards[hash & (s->n_shards - 1)];
 
     pthread_mutex_lock(&sh->lock);
     uint32_t *head = head_of(s, sh, hash);
-    struct entry *at = find(sh, *head, &call->key);
+    struct entry *at = find(sh, *head, &key);
     bool fresh = !at || at->forget_at_ms <= now_ms;
     if (!at)
-        at = insert(s, sh, head, &call->key, now_ms);
+        at = insert(s, sh, head, &key, now_ms);
     if (at) {
         call->verdict = rate_step(call->params, &at->state, fresh, now_ms);
         at->forget_at_ms = now_ms + call->verdict.reset_ms;
@@ -161,7 +177,7 @@ static void check_one(struct rate_store *s, struct rate_call *call, uint64_t now
         call->verdict = (struct rate_verdict){.allowed = true, .remaining = call->params->burst};
         sh->n_untracked++;
     }
-    call->tracked = at != NULL;
+    call->counted = at ? RATE_COUNTED : RATE_UNTRACKED;
     pthread_mutex_unlock(&sh->lock);
 }
 
@@ -179,18 +195,26 @@ static uint32_t power_of_two_from(size_t n)
     return p;
 }
 
+static uint32_t shards_for(size_t max_keys)
+{
+    uint32_t n = SHARDS_MAX;
+    while (n > 1 && max_keys / n < SHARD_KEYS_MIN)
+        n /= 2;
+    return n;
+}
+
 static bool allocate(struct rate_store *s)
 {
-    size_t per_shard = (s->max_keys + N_SHARDS - 1) / N_SHARDS;
+    size_t per_shard = (s->max_keys + s->n_shards - 1) / s->n_shards;
     /* Keys spread by a secret hash: no shard ever gets near twice its share once that is a few chunks. */
     uint32_t chunks_max = (uint32_t) (2 * (per_shard / CHUNK_ENTRIES) + 2);
 
     s->n_heads = power_of_two_from(per_shard);
-    s->heads = calloc((size_t) s->n_heads * N_SHARDS, sizeof *s->heads);
-    s->chunks = calloc((size_t) chunks_max * N_SHARDS, sizeof(struct entry *));
+    s->heads = calloc((size_t) s->n_heads * s->n_shards, sizeof *s->heads);
+    s->chunks = calloc((size_t) chunks_max * s->n_shards, sizeof(struct entry *));
     if (!s->heads || !s->chunks)
         return false;
-    for (size_t i = 0; i < N_SHARDS; i++) {
+    for (size_t i = 0; i < s->n_shards; i++) {
         s->shards[i].heads = s->heads + i * s->n_heads;
         s->shards[i].chunks = s->chunks + i * chunks_max;
         s->shards[i].chunks_max = chunks_max;
@@ -202,11 +226,14 @@ bool rate_store_new(struct rate_store **out, size_t max_keys, struct err *e)
 {
     if (max_keys < 1 || max_keys > RATE_STORE_KEYS_MAX)
         return err_set(e, ERR_BAD_VALUE, "", "a rate-limit store for %zu keys; it must be 1 to %d", max_keys, RATE_STORE_KEYS_MAX);
-    struct rate_store *s = aligned_alloc(CACHE_LINE, sizeof *s);
+    uint32_t n_shards = shards_for(max_keys);
+    size_t size_bytes = sizeof(struct rate_store) + n_shards * sizeof(struct shard);
+    struct rate_store *s = aligned_alloc(CACHE_LINE, size_bytes);
     if (!s)
         return err_set(e, ERR_NO_MEMORY, "", "no memory for a rate-limit store");
-    memset(s, 0, sizeof *s);
-    for (size_t i = 0; i < N_SHARDS; i++)
+    memset(s, 0, size_bytes);
+    s->n_shards = n_shards;
+    for (size_t i = 0; i < n_shards; i++)
         pthread_mutex_init(&s->shards[i].lock, NULL); /* with default attributes it can't fail on Linux */
     s->max_keys = max_keys;
     if (!allocate(s)) {
@@ -221,7 +248,7 @@ void rate_store_free(struct rate_store **s)
 {
     if (!*s)
         return;
-    for (size_t i = 0; i < N_SHARDS; i++) {
+    for (size_t i = 0; i < (*s)->n_shards; i++) {
         struct shard *sh = &(*s)->shards[i];
         for (uint32_t c = 0; c < sh->n_chunks; c++)
             free(sh->chunks[c]);
@@ -237,8 +264,8 @@ void rate_store_stats(struct rate_store *s, struct rate_store_stats *out)
 {
     struct rate_store_stats sum = {.max_keys = s->max_keys};
 
-    sum.memory_bytes = sizeof *s + (size_t) s->n_heads * N_SHARDS * sizeof *s->heads;
-    for (size_t i = 0; i < N_SHARDS; i++) {
+    sum.memory_bytes = sizeof *s + s->n_shards * sizeof(struct shard) + (size_t) s->n_heads * s->n_shards * sizeof *s->heads;
+    for (size_t i = 0; i < s->n_shards; i++) {
         struct shard *sh = &s->shards[i];
         pthread_mutex_lock(&sh->lock);
         sum.memory_bytes += sh->chunks_max * sizeof(struct entry *) + (size_t) sh->n_chunks * CHUNK_ENTRIES * sizeof(struct entry);

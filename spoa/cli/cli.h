@@ -1,4 +1,5 @@
-/* The offline commands: pure functions of files, no socket, no lock, nothing written but standard output and error. */
+/* The commands of a person. The offline ones are pure functions of files: no socket, no lock, nothing written but standard output and error;
+ * doctor also asks the edge over HTTP. */
 #ifndef SPOA_CLI_CLI_H
 #define SPOA_CLI_CLI_H
 
@@ -12,6 +13,7 @@ enum { CLI_OK = 0, CLI_FAULTS = 1, CLI_USAGE = 2 };
 /* argv without the program and the command. */
 int cli_check(int argc, char **argv);    /* POLICY [--json] */
 int cli_simulate(int argc, char **argv); /* POLICY [--request FILE|-] */
+int cli_doctor(int argc, char **argv, char *const envp[]); /* [--json]; envp: as for run */
 int cli_help(void);
 int cli_version(void);
 const char *cli_version_text(void);

@@ -23,7 +23,8 @@ bool agent_spawn(struct agent_slot *slot, struct child *c)
     err_clear(&e);
     arena_init(&scratch, 16384, 0);
     ok = child_ready_pipe(&ready, &e);
-    if (ok && !environment_agent(&l->d, slot->index, ready.write_fd, &scratch, &envp)) {
+    if (ok && !environment_agent(&l->d, (struct agent_part){slot->index, ready.write_fd, c != slot->serving}, &scratch,
+                                 &envp)) {
         child_drop_ready_pipe(&ready);
         ok = err_set(&e, ERR_NO_MEMORY, "", "no memory for the environment of %s", slot->name);
     }

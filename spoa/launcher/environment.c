@@ -197,10 +197,10 @@ bool environment_haproxy(const struct deployment *d, struct arena *a, char ***ou
 /* Rows that agents read but whose value is the launcher's to say. */
 static bool is_decided_here(const char *name)
 {
-    return strcmp(name, "EDGE_RUN_DIR") == 0 || strcmp(name, "MAX_INFLIGHT") == 0;
+    return strcmp(name, "EDGE_RUN_DIR") == 0 || strcmp(name, "MAX_INFLIGHT") == 0 || strcmp(name, "EXPECTED_REPLICAS") == 0;
 }
 
-bool environment_agent(const struct deployment *d, unsigned index, int ready_fd, struct arena *a, char ***out)
+bool environment_agent(const struct deployment *d, struct agent_part part, struct arena *a, char ***out)
 {
     struct list l = {.arena = a};
 
@@ -214,7 +214,12 @@ bool environment_agent(const struct deployment *d, unsigned index, int ready_fd,
             pass(&l, d->envp, rows[i].name);
     put(&l, "EDGE_RUN_DIR", "%s", d->run_dir);
     put_u64(&l, "MAX_INFLIGHT", d->max_inflight);
-    put_u64(&l, "EDGE_AGENT_INDEX", index);
-    put(&l, "EDGE_READY_FD", "%d", ready_fd);
+    /* This edge's own active agents are among those that share the limits. */
+    put_u64(&l, "EXPECTED_REPLICAS",
+            d->settings.expected_replicas > d->settings.agents_active ? d->settings.expected_replicas : d->settings.agents_active);
+    put_u64(&l, "EDGE_AGENT_INDEX", part.index);
+    put(&l, "EDGE_READY_FD", "%d", part.ready_fd);
+    if (part.takes_over)
+        put(&l, "EDGE_TAKES_OVER", "1");
     return finish(&l, out);
 }

@@ -22,7 +22,13 @@ struct deployment {
 
 /* haproxy.cfg's variables, what its libraries read (time zone, certificate stores), and nothing else. */
 MUSTUSE bool environment_haproxy(const struct deployment *d, struct arena *a, char ***out);
-/* The settings that agents read, as they were given, and what the launcher decides. ready_fd: EDGE_READY_FD. */
-MUSTUSE bool environment_agent(const struct deployment *d, unsigned index, int ready_fd, struct arena *a, char ***out);
+/* What the launcher decides for one process: EDGE_AGENT_INDEX, EDGE_READY_FD, EDGE_TAKES_OVER. */
+struct agent_part {
+    unsigned index;
+    int ready_fd;
+    bool takes_over;
+};
+/* The settings that agents read, as they were given, and its part. */
+MUSTUSE bool environment_agent(const struct deployment *d, struct agent_part part, struct arena *a, char ***out);
 
 #endif

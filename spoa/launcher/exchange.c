@@ -65,12 +65,17 @@ static struct child *other_of(struct agent_slot *slot)
     return slot->serving == &slot->children[0] ? &slot->children[1] : &slot->children[0];
 }
 
+/* Who asked again meanwhile may have mended what failed. */
 static void give_up(struct launcher *l)
 {
+    const bool again = l->exchange_again && l->phase == PHASE_UP;
+
     l->exchange_at = l->n_agents;
     l->exchange_again = false;
     log_event(LOG_LEVEL_ERROR, "exchange_failed",
               "the exchange of the agents is given up; those that served go on serving");
+    if (again)
+        exchange_start(l);
 }
 
 /* Starts the new process of the slot whose turn it is, or ends the exchange. */

@@ -30,6 +30,7 @@ void lease_slot_init(struct lease_slot *slot)
 {
     atomic_init(&slot->incoming, NULL);
     slot->current = NULL;
+    slot->n_leases = 0;
 }
 
 bool lease_publish(struct lease_source *source, struct lease_slot *const slots[], size_t n, struct policy *policy)
@@ -79,6 +80,7 @@ bool lease_refresh(struct lease_slot *slot)
         return false;
     fresh->shared = atomic_exchange_explicit(&slot->incoming, NULL, memory_order_acq_rel);
     fresh->policy = fresh->shared->policy;
+    fresh->number = ++slot->n_leases;
 
     struct lease *old = slot->current;
     slot->current = fresh;

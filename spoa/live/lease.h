@@ -23,12 +23,15 @@ struct lease {
     const struct policy *policy;
     size_t n_requests;
     bool retired; /* a newer policy has replaced it */
+    uint64_t number;        /* of the policies that this slot has had: 1, 2, ... */
+    uint64_t told_since_us; /* its first ACK to say what it sets for HAProxy's process; 0: none yet */
 };
 
 /* One worker's slot. */
 struct lease_slot {
     _Atomic(struct lease_shared *) incoming; /* written by the publisher, emptied by the worker */
     struct lease *current;                   /* the worker's; NULL before the first policy */
+    uint64_t n_leases;                       /* the worker's: policies it has had */
 };
 
 void lease_slot_init(struct lease_slot *slot);

@@ -20,6 +20,7 @@ static void reap(struct policy_file *f)
 static bool publish(struct policy_file *f, struct policy *policy)
 {
     int64_t version = policy->version;
+    f->before(f->ctx, policy);
     if (!lease_publish(&f->source, f->slots, f->n_slots, policy)) {
         policy_free(&policy);
         log_event(LOG_LEVEL_ERROR, "policy_refused", "%s: no memory to publish it; the policy in force stays", f->path);
@@ -30,6 +31,39 @@ static bool publish(struct policy_file *f, struct policy *policy)
     f->published(f->ctx);
     log_event(LOG_LEVEL_INFO, "policy_loaded", "%s: version %lld is in force", f->path, (long long) version);
     return true;
+}
+
+/* The first fault; one that is about the file begins with its path, which is nobody's business but the log's. */
+static void describe(const struct policy_file *f, const struct errlist *errors, char out[static POLICY_TROUBLE_MAX])
+{
+    if (errors->n == 0) {
+        snprintf(out, POLICY_TROUBLE_MAX, "there was no memory to load it");
+        return;
+    }
+    const struct err *e = &errors->items[0];
+    char place[64] = "";
+    if (e->line != 0)
+        snprintf(place, sizeof place, "line %u, column %u: ", e->line, e->column);
+    const bool names_file = str_starts(str_of(e->text), str_of(f->path));
+    snprintf(out, POLICY_TROUBLE_MAX, "fault 1 of %zu: %s%s%s%s%s", errors->n + errors->n_dropped, e->path, e->path[0] != '\0' ? ": " : "",
+             place, names_file ? "the file" : "", e->text + (names_file ? strlen(f->path) : 0));
+}
+
+static void remember(struct policy_file *f, bool ok, const struct errlist *errors)
+{
+    char text[POLICY_TROUBLE_MAX] = "";
+    if (!ok)
+        describe(f, errors, text);
+    pthread_mutex_lock(&f->lock);
+    memcpy(f->trouble, text, sizeof text);
+    pthread_mutex_unlock(&f->lock);
+}
+
+void policy_file_trouble(struct policy_file *f, char out[static POLICY_TROUBLE_MAX])
+{
+    pthread_mutex_lock(&f->lock);
+    memcpy(out, f->trouble, POLICY_TROUBLE_MAX);
+    pthread_mutex_unlock(&f->lock);
 }
 
 bool policy_file_load(struct policy_file *f)
@@ -51,6 +85,7 @@ bool policy_file_load(struct policy_file *f)
         log_event(LOG_LEVEL_ERROR, "policy_refused", "%s: %zu faults; %s", f->path, errors.n + errors.n_dropped,
                   atomic_load(&f->version) != 0 ? "the policy in force stays" : "no policy is in force, every request is refused");
     }
+    remember(f, ok, &errors);
     atomic_fetch_add(ok ? &f->n_loaded : &f->n_refused, 1);
     errlist_release(&errors);
     errlist_release(&warnings);
@@ -92,12 +127,14 @@ static void async_start(struct policy_file *f, struct ev_async *watcher, void (*
 }
 
 bool policy_file_init(struct policy_file *f, const char *path, struct lease_slot *const *slots, size_t n_slots,
-                      void (*published)(void *ctx), void *ctx, struct err *e)
+                      void (*before)(void *ctx, const struct policy *policy), void (*published)(void *ctx), void *ctx, struct err *e)
 {
     memset(f, 0, sizeof *f);
+    pthread_mutex_init(&f->lock, NULL);
     f->path = path;
     f->slots = slots;
     f->n_slots = n_slots;
+    f->before = before;
     f->published = published;
     f->ctx = ctx;
     f->source = (struct lease_source){.released = released, .ctx = f};
@@ -145,4 +182,5 @@ void policy_file_release(struct policy_file *f)
 {
     lease_reap(&f->source);
     ev_loop_destroy(f->loop);
+    pthread_mutex_destroy(&f->lock);
 }

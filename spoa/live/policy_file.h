@@ -7,11 +7,14 @@
 
 #include "spoa/live/lease.h"
 
+enum { POLICY_TROUBLE_MAX = ERR_PATH_MAX + ERR_TEXT_MAX + 128 };
+
 struct policy_file {
     const char *path;
     struct lease_slot *const *slots; /* one a worker */
     size_t n_slots;
-    void (*published)(void *ctx); /* feed's thread: wake the workers */
+    void (*before)(void *ctx, const struct policy *policy); /* a policy is about to be published: make room for its state */
+    void (*published)(void *ctx);                          /* wake the workers */
     void *ctx;
 
     struct lease_source source;
@@ -20,20 +23,25 @@ struct policy_file {
     pthread_t thread;
     bool started;
 
+    pthread_mutex_t lock;
+    char trouble[POLICY_TROUBLE_MAX]; /* under the lock */
+
     /* Read by any thread. */
     _Atomic int64_t version; /* of the published policy; 0 = none yet */
     _Atomic uint64_t n_loaded, n_refused;
     _Atomic uint64_t n_in_memory; /* the one in force and older ones that requests still hold */
 };
 
-/* path and slots must outlive the feed. */
+/* path and slots must outlive the feed. before and published are called with ctx, on whichever thread loads. */
 MUSTUSE bool policy_file_init(struct policy_file *f, const char *path, struct lease_slot *const *slots, size_t n_slots,
-                              void (*published)(void *ctx), void *ctx, struct err *e);
+                              void (*before)(void *ctx, const struct policy *policy), void (*published)(void *ctx), void *ctx, struct err *e);
 /* Loads once on the caller's thread (faults are logged; false when the file was refused), then starts the thread. */
 bool policy_file_load(struct policy_file *f);
 MUSTUSE bool policy_file_start(struct policy_file *f, struct err *e);
 /* Any thread; returns at once. A file with faults is refused, each fault is logged and the policy in force stays. */
 void policy_file_reload(struct policy_file *f);
+/* Any thread: why the file was refused when it was read last, "" when it was not. Names no path of this machine. */
+void policy_file_trouble(struct policy_file *f, char out[static POLICY_TROUBLE_MAX]);
 /* Ends the thread; the workers must have released their slots by the time release is called. */
 void policy_file_stop(struct policy_file *f);
 void policy_file_release(struct policy_file *f);

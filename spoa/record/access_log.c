@@ -28,17 +28,13 @@ static void put_text(struct buf *b, struct str key, struct str value)
     buf_put_json(b, value);
 }
 
-/* json: a quoted JSON string, escaped by HAProxy, which also escapes '/'; people and grep want that bare. */
-static void put_escaped(struct buf *b, struct str key, struct str json)
+/* inside: of a JSON string. */
+static void put_inside(struct buf *b, struct str key, struct str inside)
 {
     buf_put(b, key);
-    for (size_t i = 0; i < json.len; i++) {
-        bool escape = json.p[i] == '\\' && i + 1 < json.len;
-        if (!escape || json.p[i + 1] != '/')
-            buf_put_byte(b, json.p[i]);
-        if (escape)
-            buf_put_byte(b, json.p[++i]);
-    }
+    buf_put_byte(b, '"');
+    buf_put(b, inside);
+    buf_put_byte(b, '"');
 }
 
 static void put_number(struct buf *b, struct str key, int64_t value)
@@ -66,13 +62,12 @@ static void put_ids(struct buf *b, struct str key, struct str ids)
 }
 
 /* The name that rules saw: lower case, without port, brackets and trailing dot. A name that had to be escaped is none and stays as it is. */
-static void put_host(struct buf *b, struct str json, struct arena *scratch)
+static void put_host(struct buf *b, struct str inside, struct arena *scratch)
 {
-    struct str host = str_sub(json, 1, json.len - 1), normal;
-    if (json.len >= 2 && str_find_byte(host, '\\') == SIZE_MAX && target_host(host, scratch, &normal))
-        put_text(b, KEY("server.address"), normal);
-    else
-        put_escaped(b, KEY("server.address"), json);
+    struct str normal;
+    if (str_find_byte(inside, '\\') == SIZE_MAX && target_host(inside, scratch, &normal))
+        inside = normal;
+    put_inside(b, KEY("server.address"), inside);
 }
 
 /* 0 when the client left before it had a response: HAProxy then names what it would have sent. */
@@ -88,15 +83,12 @@ void access_log_render(const struct record *r, uint64_t ended_ms, struct arena *
 {
     char time[25];
     clock_format_utc(ended_ms, time);
-    buf_put_cstr(out, "{\"time\":");
-    buf_put_json(out, str_of(time));
-    put_text(out, KEY("level"), STR("info"));
-    put_text(out, KEY("msg"), STR("access"));
-    put_text(out, KEY("edge.decision"), str_of(decision_name(r->rec.decision)));
+    put_inside(out, STR("{\"time\":"), (struct str){time, sizeof time - 1});
+    put_inside(out, STR(",\"level\":\"info\",\"msg\":\"access\",\"edge.decision\":"), str_of(decision_name(r->rec.decision)));
     put_number(out, KEY("http.response.status_code"), status_of(r));
-    put_escaped(out, KEY("http.request.method"), r->fields[RECORD_METHOD]);
-    put_host(out, r->fields[RECORD_HOST], scratch);
-    put_escaped(out, KEY("url.path"), r->fields[RECORD_PATH]);
+    put_inside(out, KEY("http.request.method"), r->rec.method);
+    put_host(out, r->rec.host, scratch);
+    put_inside(out, KEY("url.path"), r->rec.path);
     if (r->rec.client_ip.len > 0)
         put_text(out, KEY("client.address"), r->rec.client_ip);
     put_number(out, KEY("edge.config_version"), r->rec.config_version);
@@ -105,7 +97,7 @@ void access_log_render(const struct record *r, uint64_t ended_ms, struct arena *
     if (r->rec.rate_rule.len > 0)
         put_text(out, KEY("edge.rate_limit_rule"), r->rec.rate_rule);
     buf_put_cstr(out, str_eq(r->fields[RECORD_ANSWERED], STR("true")) ? ",\"edge.upstream_answered\":true" : ",\"edge.upstream_answered\":false");
-    put_text(out, KEY("request_id"), r->fields[RECORD_REQUEST_ID]);
+    put_text(out, KEY("request_id"), r->rec.request_id);
     put_number(out, KEY("duration_ms"), record_number(r, RECORD_TOTAL_MS, 0));
     buf_put_byte(out, '}');
 }

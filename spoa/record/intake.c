@@ -10,13 +10,14 @@
 
 enum { READS_MAX = 64 };
 
-/* After a read the peer rests this long: records that come meanwhile are taken together, and HAProxy's writes wake nobody. */
+/* After records a peer rests this long: those that come meanwhile are taken together, and as long as some come its socket is not watched, so that
+ * HAProxy's writes wake nobody. */
 static const double rest_s = 0.005;
 
 struct intake_peer {
     struct intake *intake;
     struct intake_peer *prev, *next;
-    struct ev_io io;      /* stopped while it rests */
+    struct ev_io io; /* either this or rest is active */
     struct ev_timer rest;
     struct intake_stream stream;
 };
@@ -80,48 +81,66 @@ static void peer_close(struct intake_peer *peer)
     free(peer);
 }
 
-/* Reads what is there, but lets other peers and the stop in between. False: the peer is finished, in order or not. */
-static bool peer_read(struct intake_peer *peer)
+enum took { TOOK_NOTHING, TOOK_SOME, PEER_FINISHED };
+
+/* Reads what is there, but lets other peers and the stop in between. */
+static enum took peer_read(struct intake_peer *peer)
 {
     struct intake *in = peer->intake;
+    enum took took = TOOK_NOTHING;
     for (int i = 0; i < READS_MAX; i++) {
         size_t room;
         char *at = intake_stream_room(&peer->stream, &room);
         ssize_t n = recv(peer->io.fd, at, room, MSG_DONTWAIT);
         if (n < 0 && errno == EINTR)
             continue;
-        if (n < 0)
-            return errno == EAGAIN || errno == EWOULDBLOCK;
-        if (n == 0)
-            return false;
+        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+            return took;
+        if (n <= 0)
+            return PEER_FINISHED;
         if (!intake_stream_filled(&peer->stream, (size_t) n, in->on_record, in->ctx)) {
             atomic_fetch_add(&in->n_malformed, 1);
             log_event(LOG_LEVEL_ERROR, "records_malformed",
                       "a peer of the record socket does not send octet-counted records of at most %d bytes; closed it", INTAKE_RECORD_MAX);
-            return false;
+            return PEER_FINISHED;
         }
+        took = TOOK_SOME;
+        if ((size_t) n < room)
+            return took;
     }
-    return true;
+    return took;
+}
+
+static void peer_serve(struct intake_peer *peer)
+{
+    struct intake *in = peer->intake;
+    switch (peer_read(peer)) {
+    case TOOK_NOTHING:
+        ev_io_start(in->loop, &peer->io);
+        return;
+    case TOOK_SOME:
+        ev_io_stop(in->loop, &peer->io);
+        ev_timer_set(&peer->rest, rest_s, 0.);
+        ev_timer_start(in->loop, &peer->rest);
+        return;
+    case PEER_FINISHED:
+        peer_close(peer);
+        return;
+    }
 }
 
 static void on_readable(struct ev_loop *loop, struct ev_io *watcher, int events)
 {
+    (void) loop;
     (void) events;
-    struct intake_peer *peer = watcher->data;
-    if (!peer_read(peer)) {
-        peer_close(peer);
-        return;
-    }
-    ev_io_stop(loop, watcher);
-    ev_timer_set(&peer->rest, rest_s, 0.);
-    ev_timer_start(loop, &peer->rest);
+    peer_serve(watcher->data);
 }
 
 static void on_rested(struct ev_loop *loop, struct ev_timer *watcher, int events)
 {
+    (void) loop;
     (void) events;
-    struct intake_peer *peer = watcher->data;
-    ev_io_start(loop, &peer->io);
+    peer_serve(watcher->data);
 }
 
 static void on_connection(void *ctx, int fd)

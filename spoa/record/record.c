@@ -10,15 +10,15 @@ static bool fields_split(struct str line, struct str fields[static RECORD_N_FIEL
         bool last = i == RECORD_N_FIELDS - 1;
         if (last != (tab == SIZE_MAX))
             return false;
-        fields[i] = str_sub(line, 0, last ? line.len : tab);
-        line = str_sub(line, fields[i].len + 1, line.len);
+        fields[i] = str_sub(line, 0, tab);
+        str_skip(&line, last ? line.len : tab + 1);
     }
     return true;
 }
 
 bool record_parse(struct str line, struct record *out)
 {
-    if (!fields_split(line, out->fields) || !str_eq(out->fields[RECORD_VERSION], STR("1")))
+    if (!fields_split(line, out->fields) || !str_eq(out->fields[RECORD_VERSION], STR("2")))
         return false;
     struct str rec = out->fields[RECORD_REC];
     out->has_rec = rec.len > 0 && !str_eq(rec, STR("-"));
@@ -27,9 +27,6 @@ bool record_parse(struct str line, struct record *out)
 
 int64_t record_number(const struct record *r, enum record_field field, int64_t fallback)
 {
-    struct str text = r->fields[field];
-    struct err e;
-    err_clear(&e);
     uint64_t n;
-    return parse_u64(text, 0, INT64_MAX, &n, "", &e) ? (int64_t) n : fallback;
+    return parse_digits(r->fields[field], INT64_MAX, &n) ? (int64_t) n : fallback;
 }

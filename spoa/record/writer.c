@@ -21,7 +21,7 @@ static void write_lines(struct writer *w, struct str lines)
                   strerror(w->sink.error));
 }
 
-/* Lines that come within this time after the first are written together. */
+/* Lines that come within this time are written together. */
 enum { LINGER_MS = 5 };
 
 /* Called and left with the lock held. Ends early when the writer stops. */
@@ -33,6 +33,22 @@ static void linger(struct writer *w)
         continue;
 }
 
+/* Called and left with the lock held. False when nothing was queued. */
+static bool write_queued(struct writer *w)
+{
+    char *full = w->queue;
+    const size_t len = w->queued;
+    if (len == 0)
+        return false;
+    w->queue = w->spare;
+    w->spare = full;
+    w->queued = 0;
+    pthread_mutex_unlock(&w->lock);
+    write_lines(w, (struct str){full, len});
+    pthread_mutex_lock(&w->lock);
+    return true;
+}
+
 static void *writer_run(void *arg)
 {
     struct writer *w = arg;
@@ -42,15 +58,10 @@ static void *writer_run(void *arg)
             pthread_cond_wait(&w->filled, &w->lock);
         if (w->queued == 0)
             break;
-        linger(w);
-        char *full = w->queue;
-        size_t len = w->queued;
-        w->queue = w->spare;
-        w->spare = full;
-        w->queued = 0;
-        pthread_mutex_unlock(&w->lock);
-        write_lines(w, (struct str){full, len});
-        pthread_mutex_lock(&w->lock);
+        /* As long as lines come, none of them has to wake this thread. */
+        do
+            linger(w);
+        while (write_queued(w));
     }
     pthread_mutex_unlock(&w->lock);
     return NULL;

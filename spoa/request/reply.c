@@ -1,26 +1,11 @@
 /* The ACK: what HAProxy shall do, as variables; exactly one for every NOTIFY. */
+#include "common/http/target.h"
 #include "spoa/record/rec.h"
 #include "spoa/request/contract.h"
-#include "spoa/request/request.h"
+#include "spoa/request/process_vars.h"
+#include "spoa/request/vars.h"
 
-/* The variables of schemas/wire.def: one setter for each, named after its row. */
-#define SETTER_INT(id, scope, name)                                                                                                          \
-    static void set_##id(struct buf *b, int64_t value)                                                                                       \
-    {                                                                                                                                        \
-        spop_put_set_int(b, SPOP_SCOPE_##scope, name, value);                                                                                \
-    }
-#define SETTER_STR(id, scope, name)                                                                                                          \
-    static void set_##id(struct buf *b, struct str value)                                                                                    \
-    {                                                                                                                                        \
-        spop_put_set_str(b, SPOP_SCOPE_##scope, name, value);                                                                                \
-    }
-#define SETTER_BIN(id, scope, name)                                                                                                          \
-    static void set_##id(struct buf *b, struct str value)                                                                                    \
-    {                                                                                                                                        \
-        spop_put_set_bin(b, SPOP_SCOPE_##scope, name, value);                                                                                \
-    }
-#define WIRE_VAR(id, scope, name, type, max_len, meaning) SETTER_##type(id, scope, name)
-#include "schemas/wire.def"
+enum { OK_ROOM = 16 };
 
 /* Answered while there is no policy whose template could be used. */
 static const char fallback_body[] = "{\"error\":\"unavailable\"}";
@@ -36,16 +21,18 @@ static struct str header_rule_id(const struct policy *p, size_t i)
     return p->header_rules[i].id;
 }
 
-static void put_rec(struct buf *b, const struct request *r)
+/* Everything but the path, which gets what room is left. */
+static void put_rec_parts(struct buf *b, const struct request *r)
 {
     char ip[ADDR_TEXT_MAX];
-    struct str ip_text = STR("-");
+    struct str ip_text = STR("-"), host = STR_NONE;
     if (r->args.has_src)
         ip_text = (struct str){ip, addr_render(&r->args.src, ip)};
+    headers_get(&r->headers, STR("host"), &host);
 
     buf_put_u64(b, REC_VERSION);
     buf_put_byte(b, ' ');
-    buf_put_u64(b, r->context->agent_index);
+    buf_put_u64(b, r->context->settings.agent_index);
     buf_put_byte(b, ' ');
     buf_put_i64(b, r->policy != NULL ? r->policy->version : 0);
     buf_put_byte(b, ' ');
@@ -58,20 +45,32 @@ static void put_rec(struct buf *b, const struct request *r)
     rec_put_ids(b, r->policy, &r->config_hits, config_rule_id);
     buf_put_byte(b, ' ');
     rec_put_ids(b, r->policy, &r->header_hits, header_rule_id);
+    buf_put_byte(b, ' ');
+    buf_put(b, r->args.id.len > 0 ? r->args.id : STR("-"));
+    buf_put_byte(b, ' ');
+    rec_put_text(b, r->args.method, REC_METHOD_MAX, REC_MAX);
+    buf_put_byte(b, ' ');
+    rec_put_text(b, host, REC_HOST_MAX, REC_MAX);
+    buf_put_byte(b, ' ');
 }
 
 static void set_rec(struct buf *b, const struct request *r)
 {
     char storage[REC_MAX];
     struct buf rec;
+    struct target target;
+    target_split(r->args.url, &target);
     buf_init(&rec, storage, sizeof storage);
-    put_rec(&rec, r);
+    put_rec_parts(&rec, r);
+    rec_put_text(&rec, target.path, REC_PATH_MAX, rec.cap - rec.len);
     set_RECORD(b, buf_str(&rec));
 }
 
-/* The request's own choice once the config phase has run, else the policy's default. */
+/* The verdict's own page, else the request's choice once the config phase has run, else the policy's default. */
 static const struct template *template_of(const struct request *r)
 {
+    if (r->verdict.page != NULL)
+        return r->verdict.page;
     if (r->policy == NULL)
         return NULL;
     return r->has_settings ? r->settings.responses[r->verdict.kind] : r->policy->defaults[r->verdict.kind];
@@ -115,6 +114,53 @@ static void put_forward(struct buf *b, const struct request *r)
         set_REQ_ADD(b, r->edit.add);
 }
 
+/* The pages of HAProxy's own errors where this request's are not those that its process knows. */
+static void put_pages(struct buf *b, struct request *r)
+{
+    static const struct {
+        enum kind kind;
+        void (*set_page)(struct buf *b, struct str value), (*set_type)(struct buf *b, struct str value);
+    } rows[] = {
+        {KIND_BAD_GATEWAY, set_PAGE_BAD_GATEWAY, set_TYPE_BAD_GATEWAY},
+        {KIND_GATEWAY_TIMEOUT, set_PAGE_GATEWAY_TIMEOUT, set_TYPE_GATEWAY_TIMEOUT},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct template *t = r->settings.responses[rows[i].kind];
+        struct str page;
+        if (t == r->policy->defaults[rows[i].kind])
+            continue;
+        if (!template_page(t, 0, &r->arena, &page)) {
+            b->full = true;
+            return;
+        }
+        rows[i].set_page(b, page);
+        rows[i].set_type(b, t->content_type);
+    }
+}
+
+static bool has_room(const struct buf *b, size_t begin)
+{
+    return !b->full && b->len - begin <= REQUEST_ACK_MAX - OK_ROOM && b->cap - b->len >= OK_ROOM;
+}
+
+/* What an ACK can do without goes in last, and is taken back where it does not fit. begin: of the ACK's actions. */
+static void put_optional(struct buf *b, size_t begin, struct request *r)
+{
+    if (!has_room(b, begin))
+        return;
+    struct buf before = *b;
+    if (!r->verdict.answer)
+        put_pages(b, r);
+    if (!has_room(b, begin)) {
+        *b = before;
+        counter_add(&r->context->counters.plain[METRIC_PAGE_LEFT_OUT], 1);
+    }
+    before = *b;
+    process_vars_put(b, r, b->len - begin);
+    if (!has_room(b, begin))
+        *b = before;
+}
+
 /* False: the answer does not fit and was taken back. */
 static bool ack_try(struct request *r)
 {
@@ -126,7 +172,12 @@ static bool ack_try(struct request *r)
         b->full |= !put_answer(b, r);
     else
         put_forward(b, r);
+    if (r->response_edit.del.len > 0)
+        set_RES_DEL(b, r->response_edit.del);
+    if (r->response_edit.add.len > 0)
+        set_RES_ADD(b, r->response_edit.add);
     set_rec(b, r);
+    put_optional(b, begin, r);
     set_OK(b, CONTRACT_VERSION);
     b->full |= b->len - begin > REQUEST_ACK_MAX;
     return spop_ack_close(&r->pending);
@@ -139,6 +190,8 @@ void request_reply(struct request *r)
     if (!ack_try(r)) {
         request_fail(r, METRIC_ACK_TOO_LARGE);
         r->policy = NULL;
+        r->verdict.page = NULL;
+        r->response_edit = (struct response_edit){0};
         r->config_hits.n = r->header_hits.n = 0;
         if (!ack_try(r))
             spop_conn_fail(r->pending.conn, SPOP_STATUS_RESOURCE, "the smallest answer does not fit a frame of %zu bytes",

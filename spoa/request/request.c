@@ -36,13 +36,11 @@ bool request_pin(struct request *r)
     return true;
 }
 
-void request_context_init(struct request_context *c, struct rate_store *store, const struct clock *clock, unsigned agent_index)
+void request_context_init(struct request_context *c, const struct request_settings *settings)
 {
     memset(c, 0, sizeof *c);
     lease_slot_init(&c->lease_slot);
-    c->store = store;
-    c->clock = clock;
-    c->agent_index = agent_index;
+    c->settings = *settings;
 }
 
 void request_context_release(struct request_context *c)
@@ -81,11 +79,40 @@ static void request_put(struct request *r)
     if (r->lease != NULL)
         lease_put(r->lease);
     arena_reset(&arena);
-    memset(r, 0, sizeof *r);
+    memset(r, 0, offsetof(struct request, config_hits));
+    r->config_hits.n = r->header_hits.n = 0;
     r->arena = arena;
     r->context = c;
     r->next = c->unused;
     c->unused = r;
+}
+
+static void finish(struct request *r)
+{
+    request_reply(r);
+    request_put(r);
+}
+
+/* From r->step on, until a step ends the request, waits, or was the last. */
+static void run(struct request *r)
+{
+    enum step_result result = STEP_NEXT;
+    while (result == STEP_NEXT && r->step < sizeof steps / sizeof steps[0]) {
+        result = steps[r->step](r);
+        if (result == STEP_NEXT)
+            r->step++;
+    }
+    if (result != STEP_WAIT)
+        finish(r);
+}
+
+void request_resume(struct request *r, enum step_result result)
+{
+    r->step++;
+    if (result == STEP_NEXT)
+        run(r);
+    else
+        finish(r);
 }
 
 bool request_notify(void *ctx, struct spop_conn *conn, const struct spop_frame *frame)
@@ -96,13 +123,11 @@ bool request_notify(void *ctx, struct spop_conn *conn, const struct spop_frame *
     spop_conn_adopt(conn, &r->pending, frame);
 
     /* A copy, so that a request that has to wait for something does not hold the connection's read buffer. */
-    if (!arena_copy_str(&r->arena, frame->payload, &r->payload)) {
-        request_fail(r, METRIC_INTERNAL);
+    if (arena_copy_str(&r->arena, frame->payload, &r->payload)) {
+        run(r);
     } else {
-        for (size_t i = 0; i < sizeof steps / sizeof steps[0] && steps[i](r) == STEP_NEXT; i++)
-            continue;
+        request_fail(r, METRIC_INTERNAL);
+        finish(r);
     }
-    request_reply(r);
-    request_put(r);
     return true;
 }

@@ -5,9 +5,11 @@
 #include "common/base/clock.h"
 #include "common/policy/identify.h"
 #include "common/policy/policy.h"
-#include "common/rate/rate.h"
+#include "common/rate/shares.h"
 #include "spoa/counters.h"
+#include "spoa/doctor/challenge.h"
 #include "spoa/live/lease.h"
+#include "spoa/store/valkey.h"
 #include "spoa/wire/conn.h"
 
 enum {
@@ -17,13 +19,23 @@ enum {
     REQUEST_ACK_MAX = 60000,
 };
 
-/* What the steps of one worker share. Touched by that worker's thread alone but for store and counters. */
+/* Of the process, the same for all workers. */
+struct request_settings {
+    struct rate_store *store;   /* embedded counters; NULL with Valkey */
+    struct rate_shares *shares; /* for fail_mode local; NULL without Valkey */
+    uint64_t fleet_size;        /* agents that share the limits */
+    uint64_t cap_ordinary, cap_streams; /* the deployment's; a policy can lower the first. 0: not known here, HAProxy's own stays */
+    const struct clock *clock;
+    struct challenges *challenges; /* of edge-spoa doctor; NULL: none are given out */
+    unsigned agent_index;
+};
+
+/* What the steps of one worker share. Touched by that worker's thread alone but for the counters and what settings point to. */
 struct request_context {
     struct lease_slot lease_slot;
     struct counters counters;
-    struct rate_store *store; /* the process's, shared */
-    const struct clock *clock;
-    unsigned agent_index;
+    struct request_settings settings;
+    struct valkey *valkey; /* this worker's connection; NULL: limits are counted in settings.store */
     struct request *unused; /* pool */
     size_t n_requests;      /* taken from the system so far */
 };
@@ -42,12 +54,21 @@ struct verdict {
     enum kind kind;
     uint32_t retry_after_s;
     const struct rate_rule *rate_rule; /* that refused, or would have */
+    const struct template *page;       /* answers in place of kind's template; NULL: kind's */
+};
+
+/* The rate limits of one request, while and after they are charged. */
+struct request_limits {
+    struct valkey_waiter waiter;
+    struct limit_choice choice;
+    struct rate_call calls[RATE_CALLS_MAX]; /* one for each rule of choice */
 };
 
 struct request {
     struct spop_pending pending;
     struct request_context *context;
     struct request *next; /* in the pool */
+    size_t step;          /* of steps.def, while it waits */
     struct arena arena;
     struct str payload; /* the NOTIFY's, in the arena */
 
@@ -59,14 +80,19 @@ struct request {
     const struct policy *policy; /* pinned; NULL until then */
     struct settings settings;
     bool has_settings; /* the config phase has run: its templates apply */
-    struct rule_hits config_hits, header_hits;
     struct header_edit edit;
+    struct response_edit response_edit;
     struct verdict verdict;
+
+    /* Not cleared for the next request but for the hits' n: nothing of them is read that has not been written before. */
+    struct rule_hits config_hits, header_hits;
+    struct request_limits limits;
 };
 
-enum step_result { STEP_NEXT, STEP_DONE };
+enum step_result { STEP_NEXT, STEP_DONE, STEP_WAIT };
 
-/* A step reads what earlier steps left and sets its own part; DONE means that verdict is final. */
+/* A step reads what earlier steps left and sets its own part. DONE: verdict is final. WAIT: the step has arranged that request_resume is called
+ * from the loop, in bounded time; until then the request keeps its policy, its arena and its place in the pool. */
 #define STEP_ROW(id, function, what) enum step_result function(struct request *r);
 #include "spoa/request/steps.def"
 #undef STEP_ROW
@@ -76,12 +102,15 @@ enum step_result request_refuse(struct request *r, enum decision decision, enum 
 /* 503 for our own trouble, counted as metric. */
 enum step_result request_fail(struct request *r, enum metric metric);
 
+/* Ends the wait of the step that returned STEP_WAIT as if it had returned result (NEXT or DONE), and runs the rest. */
+void request_resume(struct request *r, enum step_result result);
+
 /* Pins the current policy if that has not happened; false when there is none yet. */
 bool request_pin(struct request *r);
 
 /* The ACK: exactly one, whatever happened. Finishes r->pending. */
 void request_reply(struct request *r);
-void request_context_init(struct request_context *c, struct rate_store *store, const struct clock *clock, unsigned agent_index);
+void request_context_init(struct request_context *c, const struct request_settings *settings);
 void request_context_release(struct request_context *c);
 /* spop_handler.notify, with ctx a struct request_context. */
 bool request_notify(void *ctx, struct spop_conn *conn, const struct spop_frame *frame);

@@ -329,6 +329,11 @@ const struct err *spop_conn_error(const struct spop_conn *c)
     return c->error.code == ERR_NONE ? NULL : &c->error;
 }
 
+struct spop_note *spop_conn_note(struct spop_conn *c)
+{
+    return &c->note;
+}
+
 size_t spop_conn_n_pending(const struct spop_conn *c)
 {
     return c->n_pending;

@@ -26,14 +26,21 @@ struct spop_pending {
     struct spop_pending *prev, *next;
 };
 
+/* What the handler keeps with a connection: zeroes when it begins, never read by conn. */
+struct spop_note {
+    uint64_t about, n;
+};
+
 struct spop_handler {
     /* A whole, single-frame NOTIFY. payload is borrowed until return. The handler adopts it with spop_conn_adopt
      * before it returns and answers exactly once, then or later; a handler that cannot even do that returns false:
      * the connection ends with status 13. */
     bool (*notify)(void *ctx, struct spop_conn *conn, const struct spop_frame *frame);
-    /* Health checks and new HELLOs are answered by DISCONNECT with this status while it is not NORMAL (no policy,
-     * stopping). */
+    /* Health checks and new HELLOs are answered by DISCONNECT with this status while it is not NORMAL (no policy). */
     enum spop_status (*availability)(void *ctx);
+    /* May be NULL. While it is true, health checks hear DISCONNECT 13, so that HAProxy turns to another agent. Until it
+     * has, it still opens connections here: they are taken, for what would be refused now might be decided nowhere. */
+    bool (*leaving)(void *ctx);
     void *ctx;
 };
 
@@ -84,6 +91,8 @@ void spop_conn_adopt(struct spop_conn *c, struct spop_pending *p, const struct s
  * bytes back, leaves p unanswered and returns false, so the caller opens a smaller one. */
 struct buf *spop_ack_open(struct spop_pending *p);
 MUSTUSE bool spop_ack_close(struct spop_pending *p);
+/* Lives as long as the connection. */
+struct spop_note *spop_conn_note(struct spop_conn *c);
 size_t spop_conn_n_pending(const struct spop_conn *c);
 size_t spop_conn_frame_max(const struct spop_conn *c); /* negotiated; SPOP_HELLO_MAX before */
 

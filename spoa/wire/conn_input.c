@@ -16,6 +16,8 @@ static void handle_hello(struct spop_conn *c, const struct spop_frame *frame)
     }
     counter_add(hello.healthcheck ? &c->counters->n_healthchecks : &c->counters->n_hellos, 1);
     status = c->handler.availability(c->handler.ctx);
+    if (hello.healthcheck && c->handler.leaving != NULL && c->handler.leaving(c->handler.ctx))
+        status = SPOP_STATUS_RESOURCE;
     if (status != SPOP_STATUS_NORMAL) {
         spop_conn_end(c, status);
         return;

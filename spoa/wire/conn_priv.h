@@ -29,6 +29,7 @@ struct spop_conn {
     struct buf ack; /* the ACK being built at out_end */
     struct spop_pending *pending;
     size_t n_pending;
+    struct spop_note note;
     struct err error;
     char in_first[SPOP_IN_FIRST];
     char out_first[SPOP_OUT_FIRST];

@@ -5,23 +5,6 @@
 
 enum { FLAGS_BYTES = 4, TYPE_MASK = 0x0f, BOOL_TRUE = 0x10, ACTION_SET_VAR = 1, SET_VAR_ARGS = 3 };
 
-static void skip(struct str *in, size_t len)
-{
-    in->p += len;
-    in->len -= len;
-}
-
-/* Nearly every number on this wire is one byte long. */
-static inline bool get_varint(struct str *in, uint64_t *out)
-{
-    if (in->len != 0 && (uint8_t)in->p[0] < 240) {
-        *out = (uint8_t)in->p[0];
-        skip(in, 1);
-        return true;
-    }
-    return varint_get(in, out);
-}
-
 static uint32_t load_u32(const char *p)
 {
     const uint8_t *b = (const uint8_t *)p;
@@ -48,8 +31,8 @@ bool spop_frame_parse(struct str bytes, struct spop_frame *out, struct err *e)
         return err_set(e, ERR_PROTOCOL, "", "a frame of %zu bytes: the least is %d", bytes.len, SPOP_HEADER_MIN);
     frame.type = (uint8_t)bytes.p[0];
     frame.flags = load_u32(bytes.p + 1);
-    skip(&bytes, 1 + FLAGS_BYTES);
-    if (!get_varint(&bytes, &frame.stream_id) || !get_varint(&bytes, &frame.frame_id))
+    str_skip(&bytes, 1 + FLAGS_BYTES);
+    if (!varint_get(&bytes, &frame.stream_id) || !varint_get(&bytes, &frame.frame_id))
         return err_set(e, ERR_PROTOCOL, "", "a frame of type %u whose stream or frame id is cut or wider than 64 bits",
                        frame.type);
     frame.payload = bytes;
@@ -57,16 +40,15 @@ bool spop_frame_parse(struct str bytes, struct spop_frame *out, struct err *e)
     return true;
 }
 
-static bool get_bytes(struct str *in, struct str *out)
+/* Here and below, in is a copy that the caller drops on failure. */
+static inline bool get_bytes(struct str *in, struct str *out)
 {
-    struct str rest = *in;
     uint64_t len;
 
-    if (!get_varint(&rest, &len) || len > rest.len)
+    if (!varint_get(in, &len) || len > in->len)
         return false;
-    *out = (struct str){rest.p, (size_t)len};
-    skip(&rest, (size_t)len);
-    *in = rest;
+    *out = (struct str){in->p, (size_t)len};
+    str_skip(in, (size_t)len);
     return true;
 }
 
@@ -75,7 +57,7 @@ static bool get_int32(struct str *in, int64_t *out)
 {
     uint64_t n;
 
-    if (!get_varint(in, &n) || (n > UINT32_MAX && n < (uint64_t)INT32_MIN))
+    if (!varint_get(in, &n) || (n > UINT32_MAX && n < (uint64_t)INT32_MIN))
         return false;
     *out = (int32_t)(uint32_t)n;
     return true;
@@ -88,12 +70,12 @@ static bool get_address(struct str *in, bool v4, struct addr *out)
     if (in->len < len)
         return false;
     *out = v4 ? addr_from_v4((const uint8_t *)in->p) : addr_from_v6((const uint8_t *)in->p);
-    skip(in, len);
+    str_skip(in, len);
     return true;
 }
 
-/* Reads what follows the type byte; value->type is set. in is a copy that the caller drops on failure. */
-static bool get_content(struct str *in, uint8_t flags, struct spop_value *value)
+/* Reads what follows the type byte; value->type is set. */
+static inline bool get_content(struct str *in, uint8_t flags, struct spop_value *value)
 {
     uint64_t n;
 
@@ -106,14 +88,14 @@ static bool get_content(struct str *in, uint8_t flags, struct spop_value *value)
     case SPOP_INT32:
         return get_int32(in, &value->i);
     case SPOP_UINT32:
-        return get_varint(in, &value->u) && value->u <= UINT32_MAX;
+        return varint_get(in, &value->u) && value->u <= UINT32_MAX;
     case SPOP_INT64:
-        if (!get_varint(in, &n))
+        if (!varint_get(in, &n))
             return false;
         value->i = (int64_t)n;
         return true;
     case SPOP_UINT64:
-        return get_varint(in, &value->u);
+        return varint_get(in, &value->u);
     case SPOP_IPV4:
     case SPOP_IPV6:
         return get_address(in, value->type == SPOP_IPV4, &value->ip);
@@ -124,18 +106,24 @@ static bool get_content(struct str *in, uint8_t flags, struct spop_value *value)
     return false;
 }
 
+static inline bool get_value(struct str *in, struct spop_value *value)
+{
+    uint8_t head;
+
+    if (in->len == 0)
+        return false;
+    head = (uint8_t)in->p[0];
+    value->type = (enum spop_type)(head & TYPE_MASK);
+    str_skip(in, 1);
+    return get_content(in, head, value);
+}
+
 bool spop_get_value(struct str *in, struct spop_value *out)
 {
     struct str rest = *in;
     struct spop_value value = {0};
-    uint8_t head;
 
-    if (rest.len == 0)
-        return false;
-    head = (uint8_t)rest.p[0];
-    value.type = (enum spop_type)(head & TYPE_MASK);
-    skip(&rest, 1);
-    if (!get_content(&rest, head, &value))
+    if (!get_value(&rest, &value))
         return false;
     *in = rest;
     *out = value;
@@ -145,11 +133,13 @@ bool spop_get_value(struct str *in, struct spop_value *out)
 bool spop_get_kv(struct str *in, struct str *name, struct spop_value *out)
 {
     struct str rest = *in, key;
+    struct spop_value value = {0};
 
-    if (!get_bytes(&rest, &key) || !spop_get_value(&rest, out))
+    if (!get_bytes(&rest, &key) || !get_value(&rest, &value))
         return false;
     *in = rest;
     *name = key;
+    *out = value;
     return true;
 }
 
@@ -160,7 +150,7 @@ bool spop_get_message(struct str *in, struct str *name, uint8_t *n_args)
     if (!get_bytes(&rest, &key) || rest.len == 0)
         return false;
     *n_args = (uint8_t)rest.p[0];
-    skip(&rest, 1);
+    str_skip(&rest, 1);
     *in = rest;
     *name = key;
     return true;

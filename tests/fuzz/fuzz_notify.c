@@ -1,6 +1,7 @@
-/* A NOTIFY with any payload: exactly one ACK, well-formed, with ok last. */
+/* A NOTIFY with any payload: exactly one ACK, well-formed, with a record that reads back and ok last. */
 #include <string.h>
 
+#include "spoa/record/rec.h"
 #include "spoa/request/request.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/guarantee.h"
@@ -29,7 +30,8 @@ static void set_up(void)
     struct lease_slot *const slots[] = {&context.lease_slot};
     err_clear(&e);
     GUARANTEE(rate_store_new(&store, 1000, &e));
-    request_context_init(&context, store, &clock_system, 0);
+    const struct request_settings settings = {.store = store, .fleet_size = 1, .cap_ordinary = 1000, .cap_streams = 1000, .clock = &clock_system};
+    request_context_init(&context, &settings);
     source.released = released;
     GUARANTEE(errlist_init(&errors, 0) && errlist_init(&warnings, 0));
     GUARANTEE(policy_load("tests/cases/request/policy.json", &policy, &errors, &warnings));
@@ -55,6 +57,8 @@ static void check_ack(struct str out)
     struct spop_frame frame;
     struct str name = STR_NONE;
     struct spop_value v;
+    struct rec rec;
+    bool has_rec = false;
     struct err e;
     err_clear(&e);
     GUARANTEE(out.len > SPOP_LENGTH_BYTES && spop_frame_parse(str_sub(out, SPOP_LENGTH_BYTES, out.len), &frame, &e));
@@ -62,10 +66,16 @@ static void check_ack(struct str out)
     GUARANTEE(frame.payload.len <= REQUEST_ACK_MAX);
     for (struct str in = frame.payload; in.len > 0;) {
         GUARANTEE(in.len > 3 && in.p[0] == 1 && in.p[1] == 3);
+        bool is_txn = in.p[2] == SPOP_SCOPE_txn;
+        GUARANTEE(is_txn || in.p[2] == SPOP_SCOPE_proc);
         in = str_sub(in, 3, in.len);
         GUARANTEE(spop_get_kv(&in, &name, &v));
+        if (is_txn && str_eq(name, STR("rec"))) {
+            GUARANTEE(v.s.len <= REC_MAX && rec_parse(v.s, &rec));
+            has_rec = true;
+        }
     }
-    GUARANTEE(str_eq(name, STR("ok")));
+    GUARANTEE(has_rec && str_eq(name, STR("ok")));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -14,6 +14,19 @@ static const struct {
     {{"DELETE", 6}, {"http://h/admin//x|;y", 20}, {"", 0}, {"2001:db8::1", 11}},
 };
 
+static void tell_limits(const struct policy *p, const struct limit_choice *limits, struct arena *a)
+{
+    struct limit_report reports[POLICY_SITE_WIDE_MAX + POLICY_LIMITED_RULES_MAX] = {0};
+    struct response_edit edit;
+    struct headers added;
+
+    for (size_t i = 0; i < limits->n; i++)
+        reports[i].rule = &p->rate_rules[limits->index[i]];
+    GUARANTEE(policy_limit_headers(reports, limits->n, a, &edit) && (edit.add.len > 0) == (limits->n > 0) && (edit.del.len > 0) == (limits->n > 0));
+    if (limits->n > 0)
+        GUARANTEE(headers_decode(edit.add, a, &added) && added.n == 2 && header_value_ok(added.items[0].value) && header_value_ok(added.items[1].value));
+}
+
 static void decide_all(const struct policy *p, struct request_view *view, struct arena *a)
 {
     struct settings settings;
@@ -22,10 +35,12 @@ static void decide_all(const struct policy *p, struct request_view *view, struct
     struct header_edit edit;
     struct headers added;
 
+    GUARANTEE(p->max_inflight <= 1000000);
     GUARANTEE(policy_config(p, view, a, &settings, &hits) && hits.n <= p->n_config_rules);
     for (int k = 0; k < KIND_N; k++)
         GUARANTEE(settings.responses[k] && settings.responses[k]->status == kind_status((enum kind) k));
     GUARANTEE(policy_select_limits(p, view, a, &limits) && limits.n <= POLICY_SITE_WIDE_MAX + POLICY_LIMITED_RULES_MAX);
+    tell_limits(p, &limits, a);
     GUARANTEE(policy_headers(p, view, a, &edit, &hits) && hits.n <= p->n_header_rules);
     GUARANTEE((edit.add.len > 0) == (edit.del.len > 0));
     if (edit.add.len > 0) {

@@ -20,8 +20,9 @@ static void check_texts(const struct errlist *errors)
     }
 }
 
-static void check_load(char *text, enum settings_use use)
+static void check_load(const char *whole, enum settings_use use)
 {
+    char *copy = strdup(whole), *text = copy;
     char *envp[ENTRIES_MAX + 1];
     struct settings_edge s = {.agents = 77};
     struct errlist errors;
@@ -31,15 +32,16 @@ static void check_load(char *text, enum settings_use use)
     while (text != NULL && n < ENTRIES_MAX)
         envp[n++] = strsep(&text, "\n");
     envp[n] = NULL;
-    GUARANTEE(errlist_init(&errors, 0));
+    GUARANTEE(copy != NULL && errlist_init(&errors, 0));
     ok = settings_load(&s, use, envp, &errors);
     GUARANTEE(ok == (errors.n == 0) && (ok || s.agents == 77));
     check_texts(&errors);
     if (ok) {
         GUARANTEE(s.agents_active >= 1 && s.listen != NULL && strlen(s.run_dir) <= SETTING_RUN_DIR_MAX);
-        GUARANTEE(use == SETTINGS_OFFLINE || s.client_ip_source >= 0);
+        GUARANTEE(use == SETTINGS_OFFLINE || use == SETTINGS_DOCTOR || s.client_ip_source >= 0);
     }
     errlist_release(&errors);
+    free(copy);
 }
 
 static void check_url(const char *text)
@@ -91,6 +93,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     switch (data[0] % 6) {
     case 0:
         check_load(text, SETTINGS_RUN);
+        check_load(text, SETTINGS_DOCTOR);
         break;
     case 1:
         check_load(text, SETTINGS_SERVE);

@@ -12,7 +12,12 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BACKENDS = ("plain", "body", "stream")
 BEGIN, END = "# >>> shared by plain, body and stream", "# <<< shared by plain, body and stream"
-STAGES = ("guard", "strip before", "call", "gate", "answer", "strip after", "rule operations", "edge-managed headers", "target")
+OWN_STAGES = ("connection", "guard")
+SHARED_STAGES = (
+    "strip before", "call", "strip after", "rule operations", "edge-managed headers", "target", "forward", "answer", "undecided",
+)  # fmt: skip
+# The caps that the guards of the three backends compare with.
+CAPS = {"plain": "proc.edge.cap_ord", "body": "proc.edge.cap_ord", "stream": "proc.edge.cap_str"}
 # Kinds whose answers HAProxy makes by itself, after the agent has let the request pass.
 UPSTREAM_KINDS = {"bad_gateway", "gateway_timeout"}
 ENGINES = {"edge": "decide", "edge2": "decide2"}
@@ -55,7 +60,9 @@ class Wire:
         self.contract = int(re.search(r"^WIRE_CONTRACT\((\d+)\)", text, re.M)[1])
         self.args = re.findall(r'^WIRE_ARG\(\w+, "(\w+)", .*, "(.+)"\)$', text, re.M)
         self.variables = [f"{scope}.edge.{name}" for scope, name in re.findall(r'^WIRE_VAR\(\w+, (\w+), "(\w+)",', text, re.M)]
+        self.of_request = {name for name in self.variables if name.startswith("txn.")}
         check(self.args and self.variables, "schemas/wire.def: no rows found")
+        self.has_ok = f"{{ var(txn.edge.ok) -m int {self.contract} }}"
 
 
 def check_spoe(wire):
@@ -78,34 +85,89 @@ def check_spoe(wire):
 
 
 def check_variables(wire, config, errors):
-    """Every variable of the contract is read, and none that nobody sets."""
-    lua = read("haproxy/edge.lua")
-    declared = set(re.findall(r"^set-var (proc\.edge\.\w+) ", "\n".join(config_lines(config)), re.M))
-    name = r"((?:proc|sess|txn|req|res)\.edge\.\w+)"
-    touched = set(re.findall(name, "\n".join(config_lines(config)))) | set(re.findall(name, lua))
-    read_in_config = set(re.findall(r"(?<!set-)\bvar\(" + name, config)) | set(re.findall(r'get_var\("' + name, lua))
+    """Every variable of the contract is read, none that nobody sets, and those of the process exist before an agent sets them."""
+    lua, lines = read("haproxy/edge.lua"), "\n".join(config_lines(config))
+    name = r"((?:proc|sess|txn|req|res)\.edge\.\w+)\b"
+    kinds = set(re.findall(r"lua\.edge_page\((\w+)\)", lines)) & {kind for kind, _ in kinds_of_answers()}
+    pages = {f"{scope}.edge.{part}_{kind}" for scope in ("proc", "txn") for part in ("t", "ct") for kind in kinds}
+    touched = set(re.findall(name, lines)) | set(re.findall(name, lua))
+    reading = r"(?:\bvar|\bsub)\(" + name
+    used = set(re.findall(r"(?<!unset-)(?<!set-)" + reading, lines)) | set(re.findall(r'get_var\("' + name, lua)) | pages
     for variable in wire.variables:
-        check(variable in read_in_config, f"haproxy.cfg: {variable} of schemas/wire.def is never read")
-    for variable in sorted(touched - set(wire.variables) - errors - declared):
+        check(variable in used, f"haproxy.cfg: {variable} of schemas/wire.def is never read")
+    for variable in sorted(touched - set(wire.variables) - errors):
         check(False, f"haproxy.cfg, edge.lua: {variable} is not in schemas/wire.def")
-    for variable in sorted(set(re.findall(name, lua))):
-        check(f"var({variable})" in config, f"edge.lua reads {variable}, haproxy.cfg does not")
-    return declared
+    for variable in sorted(set(re.findall(r'get_var\("' + name, lua))):
+        check(f"var({variable})" in lines, f"edge.lua reads {variable}, haproxy.cfg does not ask for it")
+    declared = set(re.findall(r"^set-var (proc\.edge\.\w+) ", lines, re.M))
+    wanted = set(wire.variables) - wire.of_request
+    check(declared == wanted, f"haproxy.cfg: `global` declares {sorted(declared)}, schemas/wire.def has {sorted(wanted)}")
+    for kind in kinds:
+        check(f"proc.edge.t_{kind}" in wanted, f"haproxy.cfg: schemas/wire.def has no default page for {kind}")
 
 
-def check_gate(wire, block):
-    """Nothing passes on another contract; nothing of an answer without `ok` is used; every status has its rule."""
-    numbers = re.findall(r"var\(txn\.edge\.ok\) -m int (\d+)", block)
-    same = numbers and all(int(n) == wire.contract for n in numbers)
-    check(same, f"haproxy.cfg: `ok` is compared with {numbers}, the contract is {wire.contract}")
-    dropped = set(re.findall(r"^\s+http-request unset-var\((\S+)\) if \{ var\(txn\.undecided\) -m bool \}$", block, re.M))
-    check(dropped == set(wire.variables), f"haproxy.cfg: undecided requests keep {sorted(set(wire.variables) - dropped)}")
-    kinds = re.findall(r'^KIND_ROW\(\w+, "(\w+)", (\d+)\)', read("schemas/kinds.def"), re.M)
-    wanted = {status for kind, status in kinds if kind not in UPSTREAM_KINDS}
-    body = r'content-type text/plain lf-string "%\[var\(txn\.edge\.body\)\]"'
-    rules = re.findall(r"http-request return status (\d+) " + body + r" if \{ var\(txn\.edge\.status\) -m int (\d+) \}", block)
-    check({a for a, b in rules if a == b} == wanted and len(rules) == len(wanted),
-          f"haproxy.cfg: return rules for {sorted(rules)}, schemas/kinds.def has {sorted(wanted)}")
+def kinds_of_answers():
+    return re.findall(r'^KIND_ROW\(\w+, "(\w+)", (\d+)\)', read("schemas/kinds.def"), re.M)
+
+
+def by_stage(block):
+    """Maps the names of a block's stages to their lines, comments left out."""
+    parts = re.split(r"^    # stage: (.+)$", block, flags=re.M)[1:]
+    return {name: config_lines(text) for name, text in zip(parts[::2], parts[1::2])}
+
+
+def check_forward(wire, stages):
+    """The one `allow` wants the contract's number and no answer; nothing of an answer without `ok` is used before it."""
+    for name, lines in stages.items():
+        for line in lines:
+            if re.match(r"http-request (allow|accept)\b", line):
+                good = name == "forward" and wire.has_ok in line and "!{ var(txn.edge.status) -m found }" in line and "||" not in line
+                check(good, f"haproxy.cfg: forwards without a decision: {line}")
+            if re.search(r"-headers-bin|lua\.edge_request_headers|set-pathq", line):
+                check(line.endswith(wire.has_ok) and "||" not in line, f"haproxy.cfg: does not look at `ok`: {line}")
+    numbers = re.findall(r"var\(txn\.edge\.ok\) -m int (\d+)", "\n".join(sum(stages.values(), [])))
+    check(set(numbers) == {str(wire.contract)}, f"haproxy.cfg: `ok` is compared with {numbers}, the contract is {wire.contract}")
+
+
+def check_managed(lines):
+    """What the edge adds was stripped before, under its own name and its look-alikes, and in open mode is stripped again."""
+    source = read("spoa/launcher/environment.c")
+    before, after = (
+        "".join(re.findall(r'"([^"]*)"', re.search(rf"^#define {name}\b((?:.*\\\n)*.*)", source, re.M)[1]))
+        for name in ("STRIP_BEFORE", "STRIP_AFTER")
+    )
+    names = [re.match(r"http-request add-header (\S+) ", line) for line in lines]
+    check(lines and all(names), f"haproxy.cfg: edge-managed headers are {lines}")
+    for name in (match[1] for match in names if match):
+        for twin in (name, name.replace("-", "_")):
+            check(re.search(before, twin) or re.search(after, twin), f"haproxy.cfg: nothing strips {twin} of a client")
+
+
+def check_answers(wire, lines):
+    """Every status has its rule, another one is a 503, and all of them want `ok`."""
+    wanted = {status for kind, status in kinds_of_answers() if kind not in UPSTREAM_KINDS}
+    body = r'http-request return status (\d+) content-type text/plain lf-string "%\[var\(txn\.edge\.body\)\]" if '
+    rules = [re.match(body + r"\{ var\(txn\.edge\.status\) -m int (\d+) \} ", line) for line in lines]
+    pairs = [rule.groups() for rule in rules if rule]
+    good = {a for a, b in pairs if a == b} == wanted and len(pairs) == len(wanted)
+    check(good, f"haproxy.cfg: return rules for {pairs}, schemas/kinds.def has {sorted(wanted)}")
+    returns = [line for line in lines if " return " in line]
+    check(all(line.endswith(wire.has_ok) and "||" not in line for line in returns), "haproxy.cfg: an answer does not look at `ok`")
+    last = re.match(body, lines[-1])
+    good = last and last[1] == "503" and lines[-1].endswith(f" if {wire.has_ok}")
+    check(good, f"haproxy.cfg: the last answer does not take every other status: {lines[-1]}")
+
+
+def check_undecided(wire, lines):
+    """Without a decision all variables are dropped first; then there is an answer, or in open mode no header of the edge's."""
+    n = len(wire.of_request)
+    dropped = {f"http-request unset-var({name})" for name in wire.of_request}
+    check(set(lines[:n]) == dropped, f"haproxy.cfg: undecided requests keep {sorted(dropped - set(lines[:n]))}")
+    opened, _, closed = "\n".join(lines).partition("\n.if defined(EDGE_FAIL_OPEN)\n")[2].partition("\n.else\n")
+    good = re.fullmatch(r"http-request return status 503 [^{}]*\n\.endif", closed)
+    check(good, f"haproxy.cfg: closed mode does not end with an answer to all: {closed}")
+    stripped = tuple(re.findall(r'^http-request del-header "\$\{(\w+)\}" -m reg$', opened, re.M))
+    check(stripped == ("EDGE_STRIP_BEFORE", "EDGE_STRIP_AFTER"), f"haproxy.cfg: open mode forwards what the edge has added: {opened}")
 
 
 def shared_block(lines, backend):
@@ -115,22 +177,39 @@ def shared_block(lines, backend):
     return text.partition(BEGIN)[2].partition(END)[0]
 
 
+def check_guard(lines, backend):
+    """A backend counts its own requests, plain and body those of the other as well, and compares with its cap."""
+    counted = [f"be_conn({backend})"]
+    if backend != "stream":
+        other = "body" if backend == "plain" else "plain"
+        check(f"http-request set-var(txn.other) be_conn({other})" in lines, f"haproxy.cfg: {backend} does not count {other}'s requests")
+        counted.append("add(txn.other)")
+    rule = f"http-request set-var(txn.decision) str(overloaded) if {{ {','.join(counted)},sub({CAPS[backend]}) gt 0 }}"
+    check(rule in lines, f"haproxy.cfg: the guard of {backend} is not: {rule}")
+
+
 def check_blocks(wire, config):
-    """The shared block is equal, byte for byte, in its three backends and goes through its stages in order."""
+    """The shared block is equal, byte for byte, in its three backends, and goes through its stages in order."""
     found = sections(config, {"global", "defaults", "frontend", "backend", "ring", "log-profile", "resolvers"})
     blocks = {name: shared_block(found.get(("backend", name), []), name) for name in BACKENDS}
-    for name in BACKENDS[1:]:
-        check(blocks[name] == blocks["plain"], f"haproxy.cfg: the shared block of {name} differs from plain's")
-    stages = tuple(re.findall(r"^    # stage: (.+)$", blocks["plain"], re.M))
-    check(stages == STAGES, f"haproxy.cfg: stages of the shared block are {list(stages)}, not {list(STAGES)}")
     for name in BACKENDS:
-        rules = "\n".join(found.get(("backend", name), []))
-        check(re.search(r"set-var\(txn\.excess\) be_conn\(" + name + r"\)", rules), f"haproxy.cfg: {name} does not count its own requests")
+        check(blocks[name] == blocks["plain"], f"haproxy.cfg: the shared block of {name} differs from plain's")
+        own = by_stage("\n".join(found.get(("backend", name), [])).partition(BEGIN)[0])
+        check(tuple(own) == OWN_STAGES, f"haproxy.cfg: stages of {name} before the shared block are {list(own)}, not {list(OWN_STAGES)}")
+        check_guard(own.get("guard", []), name)
+    stages = by_stage(blocks["plain"])
+    check(tuple(stages) == SHARED_STAGES, f"haproxy.cfg: stages of the shared block are {list(stages)}, not {list(SHARED_STAGES)}")
     for engine, group in ENGINES.items():
         check(f"filter spoe engine {engine} " in blocks["plain"], f"haproxy.cfg: no filter for engine {engine}")
         check(f"send-spoe-group {engine} {group}" in blocks["plain"], f"haproxy.cfg: group {group} of {engine} is never sent")
-    check_gate(wire, blocks["plain"])
-    return stages
+    if not faults:
+        check_forward(wire, stages)
+        check_managed(stages["edge-managed headers"])
+        check_answers(wire, stages["answer"])
+        check_undecided(wire, stages["undecided"])
+    upgrades = set(re.findall(r"req\.fhdr\(upgrade\) -i -m reg (\S+'(?= \}))", config))
+    check(len(upgrades) == 1, f"haproxy.cfg: frontend and stream know different upgrades: {sorted(upgrades)}")
+    return OWN_STAGES + SHARED_STAGES
 
 
 def table(text, heading):

@@ -165,10 +165,18 @@ static enum spop_status on_availability(void *ctx)
     return p->available;
 }
 
+static bool on_leaving(void *ctx)
+{
+    const struct peer *p = ctx;
+
+    return p->leaving;
+}
+
 bool peer_init(struct peer *p)
 {
     struct err e = {0};
-    const struct spop_handler handler = {.notify = on_notify, .availability = on_availability, .ctx = p};
+    const struct spop_handler handler = {
+        .notify = on_notify, .availability = on_availability, .leaving = on_leaving, .ctx = p};
 
     memset(p, 0, sizeof(*p));
     return spop_conn_new(&p->conn, &handler, &p->counters, &e);

@@ -16,7 +16,7 @@ struct held {
 struct peer {
     struct spop_conn *conn;
     struct spop_counters counters;
-    bool holding, refusing, paused, ended;
+    bool holding, refusing, leaving, paused, ended;
     enum spop_status available;
     struct held held[HELD_MAX];
     char *in; /* sent, not taken by the connection yet */

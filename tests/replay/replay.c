@@ -194,6 +194,9 @@ static bool do_step(struct run *r, const struct step *step)
     case STEP_AVAILABLE:
         p->available = (enum spop_status)step->number;
         return true;
+    case STEP_LEAVE:
+        p->leaving = true;
+        return true;
     case STEP_REFUSE:
         p->refusing = true;
         return true;

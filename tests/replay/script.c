@@ -110,6 +110,7 @@ static const struct {
     {STR("hold"), STEP_HOLD},
     {STR("answer"), STEP_ANSWER},
     {STR("available"), STEP_AVAILABLE},
+    {STR("leave"), STEP_LEAVE},
     {STR("refuse"), STEP_REFUSE},
     {STR("pause"), STEP_PAUSE},
     {STR("resume"), STEP_RESUME},
@@ -140,6 +141,7 @@ static bool read_arguments(struct script *s, struct str rest, struct step *step)
         return read_count(s, rest, step);
     case STEP_CONNECTION:
     case STEP_HOLD:
+    case STEP_LEAVE:
     case STEP_REFUSE:
     case STEP_PAUSE:
     case STEP_RESUME:

@@ -14,6 +14,7 @@ enum step_kind {
     STEP_HOLD,              /* the handler keeps NOTIFYs unanswered from here on */
     STEP_ANSWER,            /* stream_id, frame_id: answers a held one */
     STEP_AVAILABLE,         /* number: the status the handler reports to HELLOs */
+    STEP_LEAVE,             /* the handler is about to end */
     STEP_REFUSE,            /* the handler takes no NOTIFY on */
     STEP_PAUSE,             /* the peer does not read what we write */
     STEP_RESUME,

@@ -48,20 +48,26 @@ static bool feed(struct spop_conn *c, struct str bytes)
     return true;
 }
 
-static bool greet(struct spop_conn *c)
+static bool greet(struct spop_conn *c, uint32_t frame_max)
 {
     char storage[512];
     struct buf b;
     buf_init(&b, storage, sizeof storage);
     size_t begin = spop_put_begin(&b, SPOP_HAPROXY_HELLO, 0, 0);
     spop_put_kv_str(&b, "supported-versions", STR("2.0"));
-    spop_put_kv_u32(&b, "max-frame-size", SPOP_FRAME_MAX);
+    spop_put_kv_u32(&b, "max-frame-size", frame_max);
     spop_put_kv_str(&b, "capabilities", STR("pipelining"));
     spop_put_end(&b, begin);
     if (!feed(c, buf_str(&b)))
         return false;
     spop_conn_written(c, spop_conn_output(c).len);
     return true;
+}
+
+bool notify_bench_publish_policy(struct notify_bench *b, struct policy *policy)
+{
+    struct lease_slot *const slots[] = {&b->context.lease_slot};
+    return lease_publish(&b->source, slots, 1, policy) && lease_refresh(&b->context.lease_slot);
 }
 
 bool notify_bench_publish(struct notify_bench *b, const char *policy_file)
@@ -73,13 +79,19 @@ bool notify_bench_publish(struct notify_bench *b, const char *policy_file)
     bool ok = policy_load(policy_file, &policy, &errors, &warnings);
     for (size_t i = 0; i < errors.n; i++)
         fprintf(stderr, "%s: %s: %s\n", policy_file, errors.items[i].path, errors.items[i].text);
-    if (ok) {
-        struct lease_slot *const slots[] = {&b->context.lease_slot};
-        ok = lease_publish(&b->source, slots, 1, policy) && lease_refresh(&b->context.lease_slot);
-    }
+    ok = ok && notify_bench_publish_policy(b, policy);
     errlist_release(&errors);
     errlist_release(&warnings);
     return ok;
+}
+
+bool notify_bench_connect(struct notify_bench *b, uint32_t frame_max)
+{
+    struct err e;
+    err_clear(&e);
+    spop_conn_free(&b->conn);
+    const struct spop_handler handler = {.notify = request_notify, .availability = available, .ctx = &b->context};
+    return spop_conn_new(&b->conn, &handler, &b->counters, &e) && greet(b->conn, frame_max);
 }
 
 bool notify_bench_init(struct notify_bench *b, const char *policy_file)
@@ -92,10 +104,9 @@ bool notify_bench_init(struct notify_bench *b, const char *policy_file)
     b->clock = (struct clock){.mono_us = now_us, .real_ms = now_ms, .ctx = b};
     if (!rate_store_new(&b->store, 1000, &e))
         return false;
-    request_context_init(&b->context, b->store, &b->clock, 0);
-    const struct spop_handler handler = {.notify = request_notify, .availability = available, .ctx = &b->context};
-    return spop_conn_new(&b->conn, &handler, &b->counters, &e) && greet(b->conn) &&
-           (policy_file == NULL || notify_bench_publish(b, policy_file));
+    const struct request_settings settings = {.store = b->store, .fleet_size = 1, .cap_ordinary = 1000, .cap_streams = 1000, .clock = &b->clock};
+    request_context_init(&b->context, &settings);
+    return notify_bench_connect(b, SPOP_FRAME_MAX) && (policy_file == NULL || notify_bench_publish(b, policy_file));
 }
 
 void notify_bench_release(struct notify_bench *b)
@@ -252,31 +263,35 @@ static json_t *value_to_json(const struct spop_value *v)
     return json_null();
 }
 
-/* A set-var action of transaction scope. */
+/* A set-var action of a transaction's or the process's scope; the latter's names begin with "proc.". */
 static bool action_take(struct str *in, json_t *variables, json_t *order)
 {
     struct str name;
     struct spop_value v;
-    if (in->len < 3 || in->p[0] != 1 || in->p[1] != 3 || in->p[2] != SPOP_SCOPE_txn)
+    if (in->len < 3 || in->p[0] != 1 || in->p[1] != 3 || (in->p[2] != SPOP_SCOPE_txn && in->p[2] != SPOP_SCOPE_proc))
         return false;
+    bool is_proc = in->p[2] == SPOP_SCOPE_proc;
     *in = str_sub(*in, 3, in->len);
     if (!spop_get_kv(in, &name, &v))
         return false;
     char key[64];
-    snprintf(key, sizeof key, "%.*s", STR_ARG(name));
+    snprintf(key, sizeof key, "%s%.*s", is_proc ? "proc." : "", STR_ARG(name));
+    if (json_object_get(variables, key) != NULL)
+        return false;
     json_object_set_new(variables, key, value_to_json(&v));
     json_array_append_new(order, json_string(key));
     return true;
 }
 
-static json_t *read_ack(struct spop_conn *c)
+json_t *notify_read(struct notify_bench *b)
 {
+    struct spop_conn *c = b->conn;
     struct str out = spop_conn_output(c);
     struct spop_frame frame;
     struct err e;
     err_clear(&e);
     if (out.len < SPOP_LENGTH_BYTES || !spop_frame_parse(str_sub(out, SPOP_LENGTH_BYTES, out.len), &frame, &e) || frame.type != SPOP_ACK ||
-        frame.stream_id != 7 || frame.frame_id != 3)
+        frame.stream_id != NOTIFY_STREAM || frame.frame_id != NOTIFY_FRAME)
         return NULL;
     json_t *variables = json_object(), *order = json_array();
     struct str in = frame.payload;
@@ -295,7 +310,7 @@ json_t *notify_send(struct notify_bench *b, const json_t *row)
     char *storage = malloc(FRAME_CAP);
     struct buf frame;
     buf_init(&frame, storage, FRAME_CAP);
-    size_t begin = spop_put_begin(&frame, SPOP_NOTIFY, 7, 3);
+    size_t begin = spop_put_begin(&frame, SPOP_NOTIFY, NOTIFY_STREAM, NOTIFY_FRAME);
     if (!json_is_integer(json_object_get(row, "messages"))) {
         put_name(&frame, "request");
         put_args(&frame, row);
@@ -303,5 +318,5 @@ json_t *notify_send(struct notify_bench *b, const json_t *row)
     spop_put_end(&frame, begin);
     bool fed = !frame.full && feed(b->conn, buf_str(&frame));
     free(storage);
-    return fed && spop_conn_n_pending(b->conn) == 0 ? read_ack(b->conn) : NULL;
+    return fed && spop_conn_n_pending(b->conn) == 0 ? notify_read(b) : NULL;
 }

@@ -216,6 +216,71 @@ static void subjects(void)
     CU_ASSERT_EQUAL(storage[2][0], RATE_DOMAIN_FALLBACK_IP);
 }
 
+static void take_reports(const json_t *list, struct rate_rule *rules, struct limit_report *reports)
+{
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *item = json_array_get(list, i);
+        rules[i].id = case_str(item, "id");
+        rules[i].params.limit = (uint64_t) json_integer_value(json_object_get(item, "limit"));
+        rules[i].params.period_ms = (uint64_t) json_integer_value(json_object_get(item, "period_ms"));
+        reports[i].rule = &rules[i];
+        reports[i].verdict.remaining = (uint64_t) json_integer_value(json_object_get(item, "remaining"));
+        reports[i].verdict.reset_ms = (uint64_t) json_integer_value(json_object_get(item, "reset_ms"));
+    }
+}
+
+static void limit_header_rows(void)
+{
+    json_t *rows = cases_load("tests/cases/policy/limit_headers.json"), *row, *names = json_pack("[s, s]", "ratelimit-policy", "ratelimit");
+    size_t i;
+
+    json_array_foreach(rows, i, row)
+    {
+        const json_t *list = json_object_get(row, "reports");
+        struct rate_rule rules[POLICY_SITE_WIDE_MAX + POLICY_LIMITED_RULES_MAX] = {0};
+        struct limit_report reports[POLICY_SITE_WIDE_MAX + POLICY_LIMITED_RULES_MAX] = {0};
+        struct response_edit edit;
+        struct headers added;
+        struct str policies, limits;
+        take_reports(list, rules, reports);
+        CASE_CHECK(row, policy_limit_headers(reports, json_array_size(list), &arena, &edit));
+        CASE_CHECK(row, deletes(edit.del, names));
+        if (!CASE_CHECK(row, headers_decode(edit.add, &arena, &added) && added.n == 2))
+            continue;
+        bool has_both = headers_get(&added, STR("ratelimit-policy"), &policies) && headers_get(&added, STR("ratelimit"), &limits);
+        CASE_CHECK(row, has_both && str_eq(policies, case_str(row, "policy")) && str_eq(limits, case_str(row, "ratelimit")));
+        CASE_CHECK(row, has_both && header_value_ok(policies) && header_value_ok(limits));
+        arena_reset(&arena);
+    }
+    json_decref(names);
+    json_decref(rows);
+}
+
+static void limit_headers_of_nothing(void)
+{
+    struct response_edit edit = {.del = STR("x"), .add = STR("y")};
+
+    CU_ASSERT(policy_limit_headers(NULL, 0, &arena, &edit));
+    CU_ASSERT(edit.del.len == 0 && edit.add.len == 0);
+}
+
+static void limit_headers_without_memory(void)
+{
+    const struct rate_rule rule = {.id = STR("r"), .params = {.limit = 1, .burst = 1, .period_ms = 1000}};
+    const struct limit_report report = {.rule = &rule};
+    bool done = false;
+
+    for (size_t limit = 1; !done && limit < 4096; limit += 16) {
+        struct arena tight;
+        struct response_edit edit = {.del = STR("untouched")};
+        arena_init(&tight, 64, limit);
+        done = policy_limit_headers(&report, 1, &tight, &edit);
+        CU_ASSERT(done || str_eq(edit.del, STR("untouched")));
+        arena_release(&tight);
+    }
+    CU_ASSERT(done);
+}
+
 void test_decide_register(void)
 {
     CU_pSuite s = CU_add_suite("decide", set_up, tear_down);
@@ -224,5 +289,8 @@ void test_decide_register(void)
     CU_add_test(s, "header rules that find no memory fail and leave the outputs alone", no_memory);
     CU_add_test(s, "settings and limits that find no memory fail and leave the outputs alone", no_memory_to_decide);
     CU_add_test(s, "matching limits beyond the cap are counted, and none is enforced under the kill switch", capped);
+    CU_add_test(s, "each enforced limit is one item of the headers that tell it, in place of the upstream's", limit_header_rows);
+    CU_add_test(s, "without an enforced limit the response is left alone", limit_headers_of_nothing);
+    CU_add_test(s, "limit headers that find no memory fail and leave the output alone", limit_headers_without_memory);
     CU_add_test(s, "a limit counts the neighbours of an IPv6 /64 as one, and apart from requests without an address", subjects);
 }

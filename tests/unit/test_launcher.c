@@ -123,7 +123,7 @@ static void environments(void)
         deploy(row, &d);
         CU_ASSERT_FATAL(environment_haproxy(&d, &arena, &envp));
         check_env(row, "haproxy", envp);
-        CU_ASSERT_FATAL(environment_agent(&d, 1, 9, &arena, &envp));
+        CU_ASSERT_FATAL(environment_agent(&d, (struct agent_part){1, 9, false}, &arena, &envp));
         check_env(row, "agent", envp);
         arena_reset(&arena);
     }
@@ -140,10 +140,11 @@ static void agents_know_their_names(void)
 
     CU_ASSERT_FATAL(errlist_init(&errors, 0));
     deploy(json_array_get(rows, 0), &d);
-    CU_ASSERT_FATAL(environment_agent(&d, 1, 9, &arena, &envp));
+    CU_ASSERT_FATAL(environment_agent(&d, (struct agent_part){1, 9, true}, &arena, &envp));
     CU_ASSERT(settings_load(&s, SETTINGS_SERVE, envp, &errors));
     CU_ASSERT_EQUAL(s.agent_index, 1);
     CU_ASSERT_EQUAL(s.ready_fd, 9);
+    CU_ASSERT_EQUAL(s.takes_over, 1);
     CU_ASSERT_EQUAL(s.max_inflight, 700);
     errlist_release(&errors);
     json_decref(rows);

@@ -94,12 +94,14 @@ static void whole_numbers(void)
 
     json_array_foreach(rows, i, row)
     {
-        uint64_t n = 424242;
+        uint64_t n = 424242, of_program = 424242;
         struct err e;
         bool ok;
 
         err_clear(&e);
         ok = parse_u64(case_str(row, "text"), case_u64(row, "min"), case_u64(row, "max"), &n, "/p", &e);
+        if (case_u64(row, "min") == 0)
+            CASE_CHECK(row, parse_digits(case_str(row, "text"), case_u64(row, "max"), &of_program) == ok && of_program == n);
         if (is_refusal(row)) {
             check_refusal(row, ok, &e);
             CASE_CHECK(row, n == 424242);

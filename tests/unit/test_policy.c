@@ -72,6 +72,7 @@ static void contents(void)
     CU_ASSERT_FATAL(policy_load("tests/cases/policy/full.json", &p, &errors, &warnings));
     CU_ASSERT_EQUAL(p->schema, 6);
     CU_ASSERT_EQUAL(p->version, 3);
+    CU_ASSERT_EQUAL(p->max_inflight, 5000);
     CU_ASSERT_EQUAL_FATAL(p->n_config_rules, 3);
     CU_ASSERT_EQUAL_FATAL(p->n_rate_rules, 3);
     CU_ASSERT_EQUAL_FATAL(p->n_header_rules, 1);
@@ -101,6 +102,7 @@ static void built_in_forbidden(void)
     buf_init(&b, storage, sizeof storage);
     template_render(p->defaults[KIND_FORBIDDEN], &v, &b);
     CU_ASSERT(str_eq(buf_str(&b), STR("{\"error\":\"forbidden\",\"request_id\":\"id-1\"}")));
+    CU_ASSERT_EQUAL(p->max_inflight, 0);
     CU_ASSERT(str_eq(p->defaults[KIND_FORBIDDEN]->content_type, STR("application/json")));
     policy_free(&p);
 }

@@ -165,6 +165,26 @@ static bool run_sequence(uint64_t seed)
     return true;
 }
 
+static void refusals_leave_no_trace(void)
+{
+    size_t n_refused = 0;
+
+    for (uint64_t seed = 1; seed <= 500; seed++) {
+        uint64_t x = seed * 0x9e3779b97f4a7c15U, now_ms = draw(&x, (uint64_t) 1 << 45);
+        struct rate_params p = draw_params(&x);
+        struct rate_state s = {0};
+        for (int i = 0; i < 50; i++) {
+            struct rate_state before = s;
+            now_ms = draw_time(&x, now_ms, &p);
+            if (rate_step(&p, &s, i == 0, now_ms).allowed)
+                continue;
+            n_refused++;
+            CU_ASSERT(s.a == before.a && s.b == before.b);
+        }
+    }
+    CU_ASSERT(n_refused > 1000);
+}
+
 static void model_agrees(void)
 {
     for (uint64_t seed = 1; seed <= 3000; seed++) {
@@ -195,20 +215,27 @@ static void build_subject(const json_t *row, struct buf *b)
 static void key_rows(void)
 {
     json_t *rows = cases_load("tests/cases/rate/keys.json"), *row;
+    struct arena a;
     size_t i;
+
+    arena_init(&a, 4096, 65536);
 
     json_array_foreach(rows, i, row)
     {
-        char storage[RATE_SUBJECT_MAX], subject[256], wanted[16];
+        char storage[RATE_SUBJECT_MAX], subject[256], text[RATE_KEY_TEXT_MAX];
         struct rate_params p = {.limit = 1, .burst = 1, .period_ms = number(row, "period_ms", 0)};
-        struct rate_key key;
-        struct buf b;
+        struct rate_name name;
+        struct rate_subject hashed;
+        struct buf b, key;
+        buf_init(&key, text, sizeof text);
         buf_init(&b, storage, sizeof storage);
         build_subject(row, &b);
         CASE_CHECK(row, str_eq(buf_str(&b), case_bytes(row, "subject", subject, sizeof subject)));
-        CASE_CHECK(row, rate_key_make(&p, case_str(row, "rule"), buf_str(&b), &key));
-        CASE_CHECK(row, str_eq((struct str){(const char *) key.b, sizeof key.b}, case_bytes(row, "key", wanted, sizeof wanted)));
+        CASE_CHECK(row, rate_name_make(&p, case_str(row, "rule"), &a, &name) && rate_subject_hash(buf_str(&b), &hashed));
+        rate_key_put(&key, &name, &hashed);
+        CASE_CHECK(row, str_eq(buf_str(&key), case_str(row, "key")));
     }
+    arena_release(&a);
     json_decref(rows);
 }
 
@@ -230,15 +257,22 @@ static void large_subject(void)
 
 static void long_rule_id(void)
 {
-    struct rate_params p = {1, 1, 1000};
-    struct rate_key key = {{0}};
-    char id[200];
+    struct rate_params p = {1, 1, 86400000};
+    struct rate_name name = {.prefix = STR("untouched")};
+    struct rate_subject subject = {{0}};
+    char id[200], text[RATE_KEY_TEXT_MAX];
+    struct arena a;
+    struct buf key;
 
+    arena_init(&a, 4096, 65536);
+    buf_init(&key, text, sizeof text);
     memset(id, 'a', sizeof id);
-    CU_ASSERT(rate_key_make(&p, (struct str){id, 64}, STR("s"), &key));
-    key = (struct rate_key){{0}};
-    CU_ASSERT_FALSE(rate_key_make(&p, (struct str){id, sizeof id}, STR("s"), &key));
-    CU_ASSERT_EQUAL(key.b[0] | key.b[15], 0);
+    CU_ASSERT_FALSE(rate_name_make(&p, (struct str){id, sizeof id}, &a, &name));
+    CU_ASSERT(str_eq(name.prefix, STR("untouched")));
+    CU_ASSERT(rate_name_make(&p, (struct str){id, 64}, &a, &name));
+    rate_key_put(&key, &name, &subject);
+    CU_ASSERT_FALSE(key.full);
+    arena_release(&a);
 }
 
 void test_rate_register(void)
@@ -247,6 +281,7 @@ void test_rate_register(void)
     CU_add_test(s, "a token bucket counts as its rows of data say", step_rows);
     CU_add_test(s, "a bucket that could not be counted exactly is refused with the largest burst that fits", params_rows);
     CU_add_test(s, "random requests are judged as an exact model judges them, and waiting Retry-After passes to the millisecond", model_agrees);
+    CU_add_test(s, "a refused request leaves the state as it was, so that a blocked subject costs no write", refusals_leave_no_trace);
     CU_add_test(s, "a subject and its key have the published bytes, so no value can spell another client's counter", key_rows);
     CU_add_test(s, "a subject that is too large is refused, not cut", large_subject);
     CU_add_test(s, "a rule id that does not fit gives no key, not a shared one", long_rule_id);

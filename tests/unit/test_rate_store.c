@@ -16,9 +16,11 @@ static struct rate_store *new_store(size_t max_keys)
     return s;
 }
 
-static struct rate_key key_of(uint64_t n)
+static const struct rate_name name;
+
+static struct rate_subject key_of(uint64_t n)
 {
-    struct rate_key key = {{0}};
+    struct rate_subject key = {{0}};
     n *= 0x9e3779b97f4a7c15U;
     memcpy(key.b, &n, sizeof n);
     return key;
@@ -26,7 +28,7 @@ static struct rate_key key_of(uint64_t n)
 
 static struct rate_call ask(struct rate_store *s, uint64_t key, const struct rate_params *p, uint64_t now_ms)
 {
-    struct rate_call call = {.key = key_of(key), .params = p, .enforce = true};
+    struct rate_call call = {.name = &name, .subject = key_of(key), .params = p, .enforce = true};
     rate_store_check(s, &call, 1, now_ms);
     return call;
 }
@@ -44,7 +46,7 @@ static void independent_calls(void)
     struct rate_store *s = new_store(100);
 
     for (int i = 0; i < 3; i++) {
-        struct rate_call calls[] = {{.key = key_of(1), .params = &one, .enforce = true}, {.key = key_of(2), .params = &ten, .enforce = true}};
+        struct rate_call calls[] = {{.name = &name, .subject = key_of(1), .params = &one, .enforce = true}, {.name = &name, .subject = key_of(2), .params = &ten, .enforce = true}};
         rate_store_check(s, calls, 2, 1000);
         CU_ASSERT_EQUAL(calls[0].verdict.allowed, i == 0);
         CU_ASSERT(calls[1].verdict.allowed);
@@ -60,7 +62,7 @@ static void shadow_calls(void)
     struct rate_store *s = new_store(100);
 
     for (unsigned i = 0; i < 10; i++) {
-        struct rate_call calls[] = {{.key = key_of(1), .params = &one, .enforce = false}, {.key = key_of(2), .params = &ten, .enforce = true}};
+        struct rate_call calls[] = {{.name = &name, .subject = key_of(1), .params = &one, .enforce = false}, {.name = &name, .subject = key_of(2), .params = &ten, .enforce = true}};
         rate_store_check(s, calls, 2, 1000);
         CU_ASSERT_EQUAL(calls[0].verdict.allowed, i == 0);
         CU_ASSERT(calls[1].verdict.allowed);
@@ -76,17 +78,17 @@ static void full_store(void)
     struct rate_store *s = new_store(1000);
 
     for (uint64_t k = 0; k < 1000; k++)
-        CU_ASSERT(ask(s, k, &one, 5000).tracked);
+        CU_ASSERT_EQUAL(ask(s, k, &one, 5000).counted, RATE_COUNTED);
     for (uint64_t k = 1000; k < 1100; k++) {
         struct rate_call c = ask(s, k, &one, 5000);
-        CU_ASSERT(c.verdict.allowed && !c.tracked);
+        CU_ASSERT(c.verdict.allowed && c.counted == RATE_UNTRACKED);
         CU_ASSERT_EQUAL(c.verdict.retry_after_ms, 0);
     }
     CU_ASSERT_EQUAL(stats_of(s).n_keys, 1000);
     CU_ASSERT_EQUAL(stats_of(s).n_untracked, 100);
     for (uint64_t k = 0; k < 1000; k++) {
         struct rate_call c = ask(s, k, &one, 5000);
-        CU_ASSERT(!c.verdict.allowed && c.tracked);
+        CU_ASSERT(!c.verdict.allowed && c.counted == RATE_COUNTED);
     }
     rate_store_free(&s);
 }
@@ -99,7 +101,7 @@ static void forgetting(void)
     uint64_t n_untracked = 0;
 
     for (uint64_t k = 0; k < 200000; k++) /* 10 new keys a millisecond, each of them needed for a second */
-        n_untracked += !ask(s, k, &one, k / 10).tracked;
+        n_untracked += ask(s, k, &one, k / 10).counted == RATE_UNTRACKED;
     struct rate_store_stats st = stats_of(s);
     CU_ASSERT_EQUAL(n_untracked, 0);
     CU_ASSERT_EQUAL(st.n_untracked, 0);
@@ -115,10 +117,10 @@ static void full_store_recovers(void)
     size_t n_tracked = 0;
 
     for (uint64_t k = 0; k < 2000; k++)
-        CU_ASSERT(ask(s, k, &slow, 0).tracked);
-    CU_ASSERT_FALSE(ask(s, 2000, &slow, 59999).tracked);
+        CU_ASSERT_EQUAL(ask(s, k, &slow, 0).counted, RATE_COUNTED);
+    CU_ASSERT_EQUAL(ask(s, 2000, &slow, 59999).counted, RATE_UNTRACKED);
     for (uint64_t k = 3000; k < 5000; k++)
-        n_tracked += ask(s, k, &slow, 60000).tracked;
+        n_tracked += ask(s, k, &slow, 60000).counted == RATE_COUNTED;
     CU_ASSERT_EQUAL(n_tracked, 2000);
     rate_store_free(&s);
 }
@@ -131,7 +133,7 @@ static void memory(void)
     size_t empty = stats_of(s).memory_bytes;
 
     for (uint64_t k = 0; k < N; k++)
-        CU_ASSERT(ask(s, k, &one, 0).tracked);
+        CU_ASSERT_EQUAL(ask(s, k, &one, 0).counted, RATE_COUNTED);
     struct rate_store_stats st = stats_of(s);
     CU_ASSERT_EQUAL(st.n_keys, N);
     CU_ASSERT(st.memory_bytes < (size_t) N * 72);
@@ -174,7 +176,7 @@ static bool simulation(uint64_t seed)
         struct rate_verdict want = rate_step(p, &states[key], !known[key], now_ms);
         struct rate_call got = ask(s, key, p, now_ms);
         known[key] = true;
-        ok = got.tracked && got.verdict.allowed == want.allowed && got.verdict.remaining == want.remaining &&
+        ok = got.counted == RATE_COUNTED && got.verdict.allowed == want.allowed && got.verdict.remaining == want.remaining &&
              got.verdict.retry_after_ms == want.retry_after_ms && got.verdict.reset_ms == want.reset_ms;
     }
     ok = ok && stats_of(s).n_expired > 0;
@@ -206,17 +208,17 @@ static void *hammer(void *arg)
 {
     struct crowd *c = arg;
     static _Atomic uint64_t next_key;
-    struct rate_key made, again;
+    struct rate_subject made, again;
 
     pthread_barrier_wait(&c->start);
     for (unsigned i = 0; i < N_REQUESTS; i++) {
         static const struct rate_params other = {1, 1, 1000};
-        struct rate_call calls[] = {{.key = key_of(0), .params = &shared, .enforce = true},
-                                    {.key = key_of(1 + atomic_fetch_add(&next_key, 1)), .params = &other, .enforce = true}};
+        struct rate_call calls[] = {{.name = &name, .subject = key_of(0), .params = &shared, .enforce = true},
+                                    {.name = &name, .subject = key_of(1 + atomic_fetch_add(&next_key, 1)), .params = &other, .enforce = true}};
         rate_store_check(c->store, calls, 2, 1000 + i / 1000);
         if (calls[0].verdict.allowed)
             atomic_fetch_add(&c->n_allowed, 1);
-        if (!rate_key_make(&other, STR("r"), STR("subject"), &made) || !rate_key_make(&other, STR("r"), STR("subject"), &again) ||
+        if (!rate_subject_hash(STR("subject"), &made) || !rate_subject_hash(STR("subject"), &again) ||
             memcmp(&made, &again, sizeof made) != 0)
             atomic_fetch_add(&c->n_keys_wrong, 1);
     }

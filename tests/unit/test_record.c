@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "spoa/record/access_log.h"
-#include "tests/unit/cases.h"
+#include "tests/unit/case_raw.h"
 
 static struct arena scratch;
 
@@ -56,6 +56,32 @@ static void a_record_of_another_shape_is_refused(void)
     json_decref(rows);
 }
 
+/* Written, read back, and what a reader of the line decodes: the text again. */
+static void check_text(const json_t *row)
+{
+    char storage[REC_MAX], raw[256], rec[REC_MAX];
+    struct buf b, whole;
+    struct rec parsed;
+    size_t room = (size_t) json_integer_value(json_object_get(row, "room"));
+    buf_init(&b, storage, sizeof storage);
+    rec_put_text(&b, case_raw(row, "text", raw, sizeof raw), (size_t) json_integer_value(json_object_get(row, "max")), room);
+    CASE_CHECK_GOT(row, str_eq(buf_str(&b), case_str(row, "want")), buf_str(&b));
+    CASE_CHECK(row, !b.full && b.len <= room);
+    buf_init(&whole, rec, sizeof rec);
+    buf_put_cstr(&whole, "2 0 7 allow 192.0.2.1 - - - id GET - ");
+    buf_put(&whole, buf_str(&b));
+    if (CASE_CHECK(row, rec_parse(buf_str(&whole), &parsed)))
+        CASE_CHECK(row, str_eq(parsed.path, str_eq(buf_str(&b), STR("-")) ? STR_NONE : buf_str(&b)));
+}
+
+static void each_text_is_written_as_its_row_says(void)
+{
+    json_t *rows = cases_load("tests/cases/record/texts.json"), *row;
+    size_t i;
+    json_array_foreach(rows, i, row) check_text(row);
+    json_decref(rows);
+}
+
 static struct str long_id(const struct policy *p, size_t i)
 {
     (void) p;
@@ -88,8 +114,8 @@ static uint64_t fixed_ms(void *ctx)
 
 static void an_agent_takes_its_own_records_and_only_the_first_counts_those_without_verdict(void)
 {
-    static const char wire[] = "1\t1 %u 3 allow 192.0.2.1 - - -\tid\t200\t1\t0\t--\ttrue\t0\tplain\tupstream\t192.0.2.1\t1\t2\t3\t4\t\"GET\"\t\"a\"\t\"\\/\"";
-    static const char bare[] = "1\t\tid\t503\t1\t0\tPR\tfalse\t0\tplain\t<NOSRV>\t192.0.2.1\t1\t2\t3\t4\t\"GET\"\t\"a\"\t\"\\/\"";
+    static const char wire[] = "2\t2 %u 3 allow 192.0.2.1 - - - id GET a /\t200\t1\t0\t--\ttrue\t0\tplain\tupstream\t1\t2\t3\t4";
+    static const char bare[] = "2\t\t503\t1\t0\tPR\tfalse\t0\tplain\t<NOSRV>\t1\t2\t3\t4";
     static const struct clock clock = {.mono_us = fixed_ms, .real_ms = fixed_ms};
     for (unsigned agent = 0; agent < 2; agent++) {
         int fds[2];
@@ -123,6 +149,7 @@ void test_record_register(void)
     CU_pSuite s = CU_add_suite("record", set_up, tear_down);
     CU_add_test(s, "each record becomes the line of its row", each_record_becomes_the_line_of_its_row);
     CU_add_test(s, "a record of another shape is refused", a_record_of_another_shape_is_refused);
+    CU_add_test(s, "each text is written as its row says, and reads back", each_text_is_written_as_its_row_says);
     CU_add_test(s, "rule ids that do not fit are counted instead", ids_that_do_not_fit_are_counted_instead);
     CU_add_test(s, "an agent takes its own records and only the first counts those without verdict",
                 an_agent_takes_its_own_records_and_only_the_first_counts_those_without_verdict);

@@ -36,6 +36,7 @@ static const struct {
     {"serve",
      SETTINGS_SERVE,
      {"EDGE_RUN_DIR", "/run/edge", "POLICY_FILE", "policy.json", "CLIENT_IP_SOURCE", "remote_addr"}},
+    {"doctor", SETTINGS_DOCTOR, {NULL}},
     {"offline", SETTINGS_OFFLINE, {NULL}},
 };
 
@@ -44,7 +45,7 @@ static size_t use_of(const json_t *row)
     for (size_t i = 0; i < sizeof(uses) / sizeof(uses[0]); i++)
         if (str_eq(case_str(row, "use"), str_of(uses[i].name)))
             return i;
-    CU_FAIL_FATAL("a row's use is run, serve or offline");
+    CU_FAIL_FATAL("a row's use is run, serve, doctor or offline");
     return 0;
 }
 

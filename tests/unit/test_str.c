@@ -47,6 +47,23 @@ static void searches_find_the_first(void)
     CU_ASSERT(str_find_byte(STR("abc"), '=') == SIZE_MAX && str_find_byte(STR_NONE, 'a') == SIZE_MAX);
 }
 
+static void a_span_ends_before_the_first_byte_outside_the_set(void)
+{
+    static const bool letters[256] = {['a' ... 'z'] = true, [0xff] = true};
+    char text[16];
+
+    memset(text, 'a', sizeof(text));
+    for (size_t len = 0; len <= sizeof(text); len++)
+        CU_ASSERT(str_span((struct str){text, len}, letters) == len);
+    for (size_t at = 0; at < sizeof(text); at++) {
+        memset(text, 'z', sizeof(text));
+        text[at] = '.';
+        CU_ASSERT(str_span((struct str){text, sizeof(text)}, letters) == at);
+    }
+    CU_ASSERT(str_span(STR("\xff\x80"), letters) == 1);
+    CU_ASSERT(str_span(STR_NONE, letters) == 0);
+}
+
 static void trim_takes_blanks_off_both_ends(void)
 {
     CU_ASSERT(str_eq(str_trim(STR(" \t\r\na b\n ")), STR("a b")));
@@ -192,6 +209,7 @@ void test_str_register(void)
     CU_add_test(s, "a part of a string never reaches outside it", parts_are_clamped);
     CU_add_test(s, "comparisons see every byte, and only ASCII case is ignored", comparisons_read_bytes);
     CU_add_test(s, "searches find the first occurrence", searches_find_the_first);
+    CU_add_test(s, "a span ends before the first byte outside the set", a_span_ends_before_the_first_byte_outside_the_set);
     CU_add_test(s, "trimming takes blanks off both ends only", trim_takes_blanks_off_both_ends);
     CU_add_test(s, "a token holds RFC 9110's characters and no other byte", tokens_hold_no_separator);
     CU_add_test(s, "security: only shortest-form UTF-8 without surrogates is accepted", utf8_is_strict);

@@ -138,6 +138,40 @@ static void longest_values_fit(void)
     arena_reset(&arena);
 }
 
+static bool page_is(struct str body, uint32_t retry_after_s, struct str want)
+{
+    struct template t;
+    struct str page;
+    struct err e;
+    bool same = compiles(body, &t, &e) && template_page(&t, retry_after_s, &arena, &page) && page.len <= t.rendered_max && str_eq(page, want);
+    arena_reset(&arena);
+    return same;
+}
+
+static void pages(void)
+{
+    static char body[TEMPLATE_RENDERED_MAX];
+    memset(body, 'a', sizeof(body));
+    CU_ASSERT(page_is(STR("{{status}} {{retry_after}} {{request_id}}"), 1, STR("429 1 {{request_id}}")));
+    CU_ASSERT(page_is(STR("{{request_id}}}{}{{request_id}}"), 0, STR("{{request_id}}}{}{{request_id}}")));
+    CU_ASSERT(page_is(STR("nothing"), 0, STR("nothing")));
+    CU_ASSERT(page_is((struct str){body, sizeof(body)}, 0, (struct str){body, sizeof(body)}));
+}
+
+static void page_without_memory(void)
+{
+    struct arena tight;
+    struct template t;
+    struct str page = STR("untouched");
+    struct err e;
+    CU_ASSERT_FATAL(compiles(STR("a{{status}}"), &t, &e));
+    arena_init(&tight, 64, 1);
+    CU_ASSERT(!template_page(&t, 0, &tight, &page));
+    CU_ASSERT(str_eq(page, STR("untouched")));
+    arena_release(&tight);
+    arena_reset(&arena);
+}
+
 static void no_memory(void)
 {
     struct arena tight;
@@ -159,5 +193,7 @@ void test_template_register(void)
     CU_add_test(s, "a template whose longest rendering passes the maximum is refused", rendered_maximum);
     CU_add_test(s, "a body over the maximum is refused although it renders to less", body_maximum);
     CU_add_test(s, "the longest values fit the rendered maximum, and an over-long id is cut", longest_values_fit);
+    CU_add_test(s, "a page has everything filled in but the request id", pages);
+    CU_add_test(s, "a page that finds no memory fails and leaves the output alone", page_without_memory);
     CU_add_test(s, "a template that finds no memory is refused and leaves the output alone", no_memory);
 }
