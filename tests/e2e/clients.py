@@ -43,16 +43,20 @@ class Response:
         return json.loads(self.body)
 
 
+def tls_context(alpn):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE  # the certificate is made for the test run
+    context.set_alpn_protocols([alpn])
+    return context
+
+
 def connect(port, tls, alpn):
     sock = socket.create_connection(("127.0.0.1", port), TIMEOUT)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     if not tls:
         return sock
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE  # the certificate is made for the test run
-    context.set_alpn_protocols([alpn])
-    secure = context.wrap_socket(sock, server_hostname="edge.test")
+    secure = tls_context(alpn).wrap_socket(sock, server_hostname="edge.test")
     assert secure.selected_alpn_protocol() == alpn
     return secure
 
@@ -159,26 +163,53 @@ def render1(method, target, headers=(), body=None, trailers=None, host="edge.tes
     return b"\r\n".join(lines) + b"\r\n\r\n" + data
 
 
-class Http2:
-    """One HTTP/2 connection, one stream at a time. Nothing that is sent is checked or changed by the library.
+class Frames:
+    """What an HTTP/2 peer sends, cut into whole frames, and those of GOAWAY kept aside: the library would refuse the rest of
+    the connection after one, so it never sees any.
 
-    last_stream: what the peer's GOAWAY said; streams up to it are still answered. The library would refuse the rest of the
-    connection after a GOAWAY, so it never sees one."""
+    last_stream: what the newest GOAWAY said; streams up to it are still answered."""
 
     GOAWAY = 7
 
+    def __init__(self):
+        self.last_stream, self.buffer = None, b""
+
+    def take(self, data):
+        """The whole frames that are there with data added."""
+        self.buffer += data
+        frames = b""
+        while len(self.buffer) >= 9:
+            size = 9 + int.from_bytes(self.buffer[:3], "big")
+            if len(self.buffer) < size:
+                break
+            frame, self.buffer = self.buffer[:size], self.buffer[size:]
+            if frame[3] == self.GOAWAY:
+                self.last_stream = int.from_bytes(frame[9:13], "big")
+            else:
+                frames += frame
+        return frames
+
+
+def h2_state():
+    """The library's side of a client's connection; it neither checks nor changes what is sent."""
+    return h2.connection.H2Connection(
+        h2.config.H2Configuration(
+            client_side=True,
+            header_encoding="latin-1",
+            validate_outbound_headers=False,
+            normalize_outbound_headers=False,
+        )
+    )
+
+
+class Http2:
+    """One HTTP/2 connection, one stream at a time."""
+
     def __init__(self, port, tls=False):
         self.scheme = "https" if tls else "http"
-        self.last_stream, self.buffer = None, b""
+        self.frames = Frames()
         self.sock = connect(port, tls, "h2")
-        self.h2 = h2.connection.H2Connection(
-            h2.config.H2Configuration(
-                client_side=True,
-                header_encoding="latin-1",
-                validate_outbound_headers=False,
-                normalize_outbound_headers=False,
-            )
-        )
+        self.h2 = h2_state()
         self.h2.initiate_connection()
         self.flush()
 
@@ -214,7 +245,9 @@ class Http2:
     def send_request(self, method, target, headers=(), body=None, trailers=None, host="edge.test"):
         stream = self.h2.get_next_available_stream_id()
         fields = [(":method", method), (":scheme", self.scheme), (":path", target)]
-        if host is not None:
+        if method == "CONNECT":  # RFC 9113 8.5
+            fields = [(":method", method), (":authority", target)]
+        elif host is not None:
             fields.append((":authority", host))
         fields += [(as_bytes(n).lower(), as_bytes(v)) for n, v in headers]
         self.h2.send_headers(stream, fields, end_stream=body is None and trailers is None)
@@ -225,25 +258,10 @@ class Http2:
         self.flush()
         return stream
 
-    def whole_frames(self):
-        """Takes the whole frames out of the buffer, those of GOAWAY aside."""
-        frames = b""
-        while len(self.buffer) >= 9:
-            size = 9 + int.from_bytes(self.buffer[:3], "big")
-            if len(self.buffer) < size:
-                break
-            frame, self.buffer = self.buffer[:size], self.buffer[size:]
-            if frame[3] == self.GOAWAY:
-                self.last_stream = int.from_bytes(frame[9:13], "big")
-            else:
-                frames += frame
-        return frames
-
     def handle(self, data):
         if not data:
             raise Closed("the HTTP/2 connection ended")
-        self.buffer += data
-        events = self.h2.receive_data(self.whole_frames())
+        events = self.h2.receive_data(self.frames.take(data))
         self.flush()
         return events
 
@@ -252,7 +270,7 @@ class Http2:
         response, body = None, b""
         while True:
             events = self.handle(self.sock.recv(65536))
-            if self.last_stream is not None and self.last_stream < stream:
+            if self.frames.last_stream is not None and self.frames.last_stream < stream:
                 raise Unprocessed
             for event in events:
                 if getattr(event, "stream_id", None) != stream:

@@ -1,12 +1,11 @@
 """Fixtures of the end-to-end tests, and the edges' lines of a test that failed: kept in build/e2e-logs/, their end shown."""
 
 import re
-import shutil
-import subprocess
 
 import pytest
 
 import edge as edges
+from certs import make_cert
 from upstream import Upstream
 
 LOGS = edges.ROOT / "build/e2e-logs"
@@ -15,17 +14,7 @@ LOGS = edges.ROOT / "build/e2e-logs"
 @pytest.fixture(scope="session")
 def cert(tmp_path_factory):
     """A PEM file with a self-signed certificate for edge.test and its key."""
-    assert shutil.which("openssl"), "the command `openssl` is missing: apt-get install openssl"
-    folder = tmp_path_factory.mktemp("cert")
-    key, crt, pem = folder / "key.pem", folder / "crt.pem", folder / "edge.pem"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
-        + ["-subj", "/CN=edge.test", "-addext", "subjectAltName=DNS:edge.test", "-keyout", key, "-out", crt],
-        check=True,
-        capture_output=True,
-    )
-    pem.write_bytes(crt.read_bytes() + key.read_bytes())
-    return pem
+    return make_cert(tmp_path_factory.mktemp("cert"))
 
 
 @pytest.fixture(scope="module")

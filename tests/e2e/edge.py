@@ -160,12 +160,14 @@ class Edge:
     def __exit__(self, kind, *unused):
         self.stop(check=kind is None)
 
+    def argv(self):
+        """The kernel ends the edge when this process dies in whatever way."""
+        return ["setpriv", "--pdeathsig", "TERM", self.binary, "run"]
+
     def start(self, ready=True):
         """Waits until the launcher says that the edge is up; ready: and for /readyz."""
-        # The kernel ends the edge when this process dies in whatever way.
-        argv = ["setpriv", "--pdeathsig", "TERM", self.binary, "run"]
         self.process = subprocess.Popen(
-            argv, env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+            self.argv(), env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
         )
         self.threads = [
             threading.Thread(target=self.read_lines, args=args, daemon=True)

@@ -190,7 +190,7 @@ def pair(upstream):
 @pytest.mark.parametrize("protocols", [("h1", "h1"), ("h2",)])
 def test_killing_the_active_agent_fails_no_request_and_the_standby_decides(pair, protocols):
     before = pair.metric("edge_requests_total", agent=1, decision="allow")
-    with Load(pair, protocols=protocols, per_second=100) as load:
+    with Load(pair, protocols=protocols) as load:
         load.wait_more(100)
         pair.signal(signal.SIGSTOP)  # so that the launcher starts no other agent meanwhile
         os.kill(pair.agent_pids()[0], signal.SIGKILL)
@@ -205,7 +205,7 @@ def test_killing_the_active_agent_fails_no_request_and_the_standby_decides(pair,
 
 
 def test_agents_that_are_killed_and_restarted_again_and_again_fail_no_request(pair):
-    with Load(pair, per_second=100) as load:
+    with Load(pair) as load:
         for index in (0, 1, 0):
             poll(lambda: up_servers(pair) == {"agent0", "agent1"}, "both agents are up")
             load.wait_more(50)

@@ -5,39 +5,19 @@ import itertools
 import json
 import os
 import re
-import shutil
 import signal
 import socket
 import stat
 import subprocess
-import tempfile
 import threading
-from pathlib import Path
 
 import pytest
 
 from clients import Http1, fetch
-from edge import HAPROXY, ROOT, Ports, poll
+from edge import HAPROXY, Ports, poll
+from haproxy_alone import FOLDER, REQUIRED, HAProxy
+from mock_agent import FORWARD
 
-FOLDER = ROOT / "haproxy"
-REQUIRED = {
-    "EDGE_HAPROXY_DIR": str(FOLDER),
-    "EDGE_RUN_DIR": "/tmp",
-    "EDGE_LISTEN": "127.0.0.1:8080,[::1]:8080",
-    "EDGE_HEALTH_LISTEN": "127.0.0.1:8081",
-    "EDGE_UPSTREAM_ADDR": "[::1]:8000",
-    "EDGE_AGENT_0": "unix@/tmp/agent-0.sock",
-    "EDGE_RECORDS_0": "unix@/tmp/records-0.sock",
-    "EDGE_AGENT_TIMEOUT_MS": "1500",
-    "EDGE_BODY_LIMIT": "1000",
-    "EDGE_UPSTREAM_CONNECT_TIMEOUT_MS": "1000",
-    "EDGE_CAP_ORDINARY": "100",
-    "EDGE_CAP_STREAMS": "100",
-    "EDGE_MAXCONN": "300",
-    "EDGE_SHUTDOWN_TIMEOUT_MS": "5000",
-    "EDGE_STRIP_BEFORE": "^x[_-]edge[_-]",
-    "EDGE_STRIP_AFTER": "^(forwarded|x[_-]forwarded[_-].*|x[_-]request[_-]id|http2-settings|keep-alive|proxy-connection|content_length|transfer_encoding)$",
-}
 SECOND = {"EDGE_AGENT_1": "unix@/tmp/agent-1.sock", "EDGE_RECORDS_1": "unix@/tmp/records-1.sock"}
 AGENTS = {"one-agent": {}, "standby": SECOND, "two-active": {**SECOND, "EDGE_AGENT_1_ACTIVE": "1"}}
 FAILURE = {"closed": {}, "open": {"EDGE_FAIL_OPEN": "1"}}
@@ -78,96 +58,6 @@ def test_a_name_that_does_not_resolve_does_not_hinder_a_start():
     assert good, said
 
 
-class HAProxy:
-    """haproxy -W with no agent behind it, records taken by this process, standard output in a file."""
-
-    def __init__(self, settings=None, cert=None):
-        self.dir = Path(tempfile.mkdtemp(prefix="edge-cfg-"))
-        self.ports, self.tls_ports, self.health_ports = Ports(), Ports(), Ports()
-        self.port, self.tls_port, self.health_port = self.ports.first, self.tls_ports.first, self.health_ports.first
-        self.records_socket = socket.socket(socket.AF_UNIX)
-        self.records_socket.bind(str(self.dir / "records.sock"))
-        self.records_socket.listen()
-        self.received = b""
-        self.environment = {
-            **REQUIRED,
-            "EDGE_RUN_DIR": str(self.dir),
-            "EDGE_LISTEN": f"127.0.0.1:{self.port}",
-            "EDGE_HEALTH_LISTEN": f"127.0.0.1:{self.health_port}",
-            "EDGE_AGENT_0": f"unix@{self.dir}/agent.sock",
-            "EDGE_RECORDS_0": f"unix@{self.dir}/records.sock",
-            **({"EDGE_TLS_LISTEN": f"127.0.0.1:{self.tls_port}", "EDGE_TLS_CERT": str(cert)} if cert else {}),
-            **(settings or {}),
-        }
-
-    def __enter__(self):
-        threading.Thread(target=self.take_records, daemon=True).start()
-        with open(self.dir / "stdout", "wb") as out, open(self.dir / "stderr", "wb") as err:
-            self.process = subprocess.Popen([HAPROXY, "-W", "-f", FOLDER / "haproxy.cfg"], env=self.environment, stdout=out, stderr=err)
-        try:
-            poll(lambda: self.health("/livez")[0] == 200, "HAProxy starts")
-            poll(lambda: self.health("/readyz")[0] == 503, "the agent's check fails")
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
-
-    def __exit__(self, *unused):
-        self.process.terminate()
-        try:
-            self.process.wait(20)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            raise
-        self.records_socket.close()
-        for ports in (self.ports, self.tls_ports, self.health_ports):
-            ports.close()
-        shutil.rmtree(self.dir)
-
-    def take_records(self):
-        while True:
-            try:
-                peer, _ = self.records_socket.accept()
-            except OSError:
-                return
-            with peer:
-                while data := peer.recv(65536):
-                    self.received += data
-
-    def records(self):
-        found, rest = [], self.received
-        while b" " in rest:
-            size, _, rest = rest.partition(b" ")
-            if len(rest) < int(size):
-                break
-            found.append(rest[: int(size)].decode().rstrip("\n").split("\t"))
-            rest = rest[int(size) :]
-        return found
-
-    def lines(self):
-        return [json.loads(line) for line in (self.dir / "stdout").read_text().splitlines()]
-
-    def line_of(self, path):
-        found = poll(lambda: [line for line in self.lines() if line.get("url.path") == path], f"a line for {path}")
-        assert len(found) == 1
-        return found[0]
-
-    def health(self, path):
-        with Http1(self.health_port) as c:
-            response = c.request("GET", path)
-            return response.status, response.body.decode().strip()
-
-    def command(self, text):
-        with socket.socket(socket.AF_UNIX) as sock:
-            sock.connect(str(self.dir / "haproxy.sock"))
-            sock.sendall(text.encode() + b"\n")
-            return b"".join(iter(lambda: sock.recv(65536), b"")).decode()
-
-    def workers(self):
-        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        return {int(pid) for pid in children}
-
-
 @pytest.fixture(scope="module")
 def closed(upstream, cert):
     with HAProxy({"EDGE_UPSTREAM_ADDR": f"127.0.0.1:{upstream.port}"}, cert) as h:
@@ -188,10 +78,9 @@ def test_without_an_agent_a_request_is_refused_recorded_and_printed(closed, upst
     line = closed.line_of(f"/refused/{protocol}")
     assert (line["edge.decision"], line["http.response.status_code"], line["server.address"]) == ("unavailable", 503, "edge.test")
     assert REQUEST_ID.match(line["request_id"]) and "secret" not in json.dumps(line)
-    record = poll(lambda: [r for r in closed.records() if r[2] == line["request_id"]], "the record")[0]
-    assert len(record) == 19 and "secret" not in " ".join(record)
-    assert (record[:2], record[3], record[6], record[7], record[9]) == (["1", "-"], "503", "LR", "false", "plain")
-    assert [json.loads(text) for text in record[16:]] == ["GET", "Edge.TEST.:8080", f"/refused/{protocol}"]
+    record = poll(closed.records, "the record")[-1]
+    assert len(record) == 14 and "secret" not in " ".join(record)
+    assert (record[:3], record[5], record[6], record[8], record[9]) == (["2", "-", "503"], "LR", "false", "plain", "<NOSRV>")
     assert upstream.seen(f"/refused/{protocol}") == []
 
 
@@ -216,6 +105,33 @@ def test_what_is_refused_before_it_is_a_request_is_never_cached_and_printed(clos
     assert {name: response.get(name) for name in NO_STORE} == NO_STORE
     poll(lambda: len(closed.lines()) == n + 1, "its line")
     assert (closed.lines()[-1]["edge.decision"], closed.lines()[-1]["http.response.status_code"]) == ("bad_request", status)
+
+
+@pytest.fixture(scope="module")
+def unfinished(closed):
+    """The answer to a request that never ends; asked first and looked at last, since it takes ten seconds."""
+    answers = []
+
+    def ask():
+        with Http1(closed.port) as c:
+            c.sock.settimeout(60)
+            c.send(b"GET /unfinished HTTP/1.1\r\nHost: a\r\n")
+            answers.append(c.receive())
+
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    yield thread, answers
+    thread.join(60)
+
+
+@pytest.mark.usefixtures("unfinished")
+def test_http2_can_not_begin_on_a_connection_in_use(closed):
+    with Http1(closed.port) as c:
+        c.request("GET", "/before")
+        c.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+        response = c.receive()
+    assert response.status in (400, 405), "400 is 3.2's, 405 is 3.4's"
+    assert {name: response.get(name) for name in NO_STORE} == NO_STORE
 
 
 @pytest.mark.parametrize("cap, headers", [("EDGE_CAP_ORDINARY", []), ("EDGE_CAP_STREAMS", [("Accept", "text/html, Text/Event-Stream")])])
@@ -247,6 +163,14 @@ def test_open_mode_forwards_without_identity_and_without_anything_forged(opened,
     names = re.compile(r"(x[_-])?(edge|forwarded|request)")
     kept = [(n, v) for n, v in received["headers"] if names.match(n) or v == "kept"]
     assert kept == [("x-edged", "kept"), ("traceparent", "kept"), ("x-request-id", line["request_id"])]
+
+
+@pytest.mark.parametrize("protocol, through", [("h1", None), ("h2", b"bytes for the tunnel")])
+def test_open_mode_makes_no_tunnel_through_which_headers_could_be_forged(opened, upstream, protocol, through):
+    target = f"tunnel-{protocol}.test:443"
+    assert fetch(opened, "CONNECT", target, body=through, host=target, protocol=protocol).status == 400
+    assert not upstream.seen(target)
+    assert fetch(opened, "GET", "/after-connect", protocol=protocol).status == 200
 
 
 def test_a_connection_header_cannot_make_the_upstream_drop_headers(opened):
@@ -349,11 +273,13 @@ def test_a_switch_to_another_protocol_than_asked_is_refused(asked, given, status
 
 def test_health_says_why_an_edge_is_not_ready(closed):
     assert closed.health("/livez") == (200, "ok")
-    assert closed.health("/readyz") == (503, "no agent")
+    status, said = closed.health("/readyz")
+    assert status == 503
+    assert said.startswith("no agent has passed its check") and "edge-spoa doctor" in said
     closed.command("set server ready_flag/flag state maint")
-    assert closed.health("/readyz") == (503, "draining")
+    assert closed.health("/readyz") == (503, "draining: this edge takes no more requests")
     closed.command("set server ready_flag/flag state ready")
-    assert closed.health("/readyz") == (503, "no agent")
+    assert closed.health("/readyz") == (503, said)
     assert closed.health("/other")[0] == 404
     assert [line for line in closed.lines() if line.get("url.path") in ("/livez", "/readyz", "/other")] == []
 
@@ -385,8 +311,45 @@ def test_a_reload_fails_no_request_and_the_old_process_still_prints_its_own(upst
         assert haproxy.line_of("/delay/1500/reload")["http.response.status_code"] == 200
 
 
+def test_an_old_process_prints_what_an_agent_decided_since_its_ring_has_stopped(upstream):
+    rec = r"2 0 7 would_block 192.0.2.7 - - - id GET Edge.TEST.:8080 /delay/1500/\u00fc\"x"
+    with HAProxy({"EDGE_UPSTREAM_ADDR": f"127.0.0.1:{upstream.port}"}, mock=True) as haproxy:
+        old = haproxy.workers()
+        haproxy.agent.answers["/delay/1500/decided"] = {**FORWARD, "txn.rec": rec}
+        with Http1(haproxy.port) as c:
+            c.send(b"GET /delay/1500/decided HTTP/1.1\r\nHost: a\r\n\r\n")
+            poll(lambda: upstream.seen("/delay/1500/decided"), "the upstream has it")
+            os.kill(haproxy.process.pid, signal.SIGUSR2)
+            poll(lambda: haproxy.workers() - old, "a new process")
+            assert c.receive().status == 200
+        line = haproxy.line_of('/delay/1500/\u00fc"x')
+        assert (line["http.request.method"], line["server.address"], line["edge.decision"]) == ("GET", "edge.test", "would_block")
+        assert line["request_id"] == haproxy.agent.id_of("/delay/1500/decided")
+
+
+def test_requests_with_a_verdict_are_counted_recorded_and_not_printed(upstream):
+    with HAProxy({"EDGE_UPSTREAM_ADDR": f"127.0.0.1:{upstream.port}"}, mock=True) as haproxy:
+        haproxy.agent.answers["/refused"] = {"txn.status": 403, "txn.rec": "2 0 1 block - - - - id GET a /refused"}
+        for i in range(5):
+            assert fetch(haproxy, "GET", f"/counted/{i}").status == 200
+            assert fetch(haproxy, "GET", "/refused").status == 403
+        records = poll(lambda: len(haproxy.records()) == 10 and haproxy.records(), "their records")
+        # Two threads can write the same number, and one after the other.
+        assert max(int(record[12]) for record in records) in (8, 9)
+        assert {int(record[13]) for record in records} == haproxy.workers()
+        assert sorted(record[1] for record in records) == sorted([FORWARD["txn.rec"], haproxy.agent.answers["/refused"]["txn.rec"]] * 5)
+        assert haproxy.lines() == []
+
+
 def test_an_abandoned_request_does_not_wait_for_its_upstream(opened, upstream):
     with Http1(opened.port) as c:
         c.send(b"GET /delay/600000/left HTTP/1.1\r\nHost: a\r\n\r\n")
         poll(lambda: upstream.seen("/delay/600000/left"), "the upstream has it")
     assert opened.line_of("/delay/600000/left")["edge.upstream_answered"] is False
+
+
+def test_a_request_that_does_not_arrive_in_time_is_a_408_that_is_never_cached(unfinished):
+    thread, answers = unfinished
+    thread.join(60)
+    assert (answers[0].status, answers[0].get("connection")) == (408, "close")
+    assert {name: answers[0].get(name) for name in NO_STORE} == NO_STORE

@@ -167,6 +167,15 @@ def test_hostile_text_stays_inside_its_json_string(edge):
     assert edge.record_of(path)["edge.decision"] == "path"
 
 
+@pytest.mark.parametrize("protocol", ["h1", "h2"])
+def test_a_line_holds_the_beginning_of_what_is_long(edge, protocol):
+    path, host = f"/long/{protocol}/" + "p" * 5000, "h" * 300 + ".test"
+    assert fetch(edge, "GET", path, protocol=protocol, host=host).status == 200
+    record = edge.record_of(path[:3072])
+    check_common(record)
+    assert record["server.address"] == host[:255]
+
+
 def test_an_edge_whose_standard_output_fails_says_so_once_and_serves(upstream):
     edge = Edge(POLICY, upstream.url)
     with open("/dev/full", "wb") as full:
