@@ -273,7 +273,7 @@ run_soak = $(Q)EDGE_SPOA_BIN=$(CURDIR)/build/release/edge-spoa EDGE_HAPROXY=$(HA
 	bench-instructions soak-exchange soak-limit soak-valkey test-haproxy34 test-debian13 clean distclean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' Makefile
 
 all: $(call programs,release) ## the agent, build/release/edge-spoa (needs the build packages only)
 

@@ -57,8 +57,9 @@ class Demo:
     def start(self, port):
         self.text = ""
         self.environment["DEMO_PORT"] = str(port)
+        # Tests that run in the background of a shell have inherited that Ctrl-C is ignored, which bash can't undo.
         self.process = subprocess.Popen(
-            ["setpriv", "--pdeathsig", "TERM", *self.argv],
+            ["env", "--default-signal=INT", "setpriv", "--pdeathsig", "TERM", *self.argv],
             env=self.environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -1,6 +1,7 @@
 /* The record intake: octet-counted records come through whole however the stream is cut. */
 #include <CUnit/CUnit.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -88,35 +89,87 @@ static void bytes_that_are_no_octet_counting_are_refused(void)
     }
 }
 
-static void records_sent_before_the_stop_are_taken(void)
-{
-    char folder[] = "/tmp/edge-intake-XXXXXX", at[128];
-    struct collected c;
+/* A running intake and a peer of it. */
+struct running {
+    char folder[32];
     struct intake in;
+    struct sockaddr_un sun;
+    int fd;
+};
+
+static void running_start(struct running *r, void (*on_record)(void *ctx, struct str record), void *ctx)
+{
+    char at[128];
     struct err e;
     int listener;
     err_clear(&e);
-    collected_init(&c);
-    CU_ASSERT_FATAL(mkdtemp(folder) != NULL);
-    snprintf(at, sizeof at, "unix@%s/records.sock", folder);
+    snprintf(r->folder, sizeof r->folder, "/tmp/edge-intake-XXXXXX");
+    CU_ASSERT_FATAL(mkdtemp(r->folder) != NULL);
+    snprintf(at, sizeof at, "unix@%s/records.sock", r->folder);
     CU_ASSERT_FATAL(spop_listen(str_of(at), &listener, &e));
-    CU_ASSERT_FATAL(intake_start(&in, listener, collect, &c, &e));
+    CU_ASSERT_FATAL(intake_start(&r->in, listener, on_record, ctx, &e));
 
-    struct sockaddr_un sun = {.sun_family = AF_UNIX};
-    snprintf(sun.sun_path, sizeof sun.sun_path, "%s/records.sock", folder);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    CU_ASSERT_FATAL(connect(fd, (struct sockaddr *) &sun, sizeof sun) == 0);
-    CU_ASSERT_EQUAL(write(fd, "3 one3 two", 10), 10);
+    r->sun = (struct sockaddr_un){.sun_family = AF_UNIX};
+    snprintf(r->sun.sun_path, sizeof r->sun.sun_path, "%s/records.sock", r->folder);
+    r->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CU_ASSERT_FATAL(connect(r->fd, (struct sockaddr *) &r->sun, sizeof r->sun) == 0);
+}
+
+static void running_stop(struct running *r)
+{
+    close(r->fd);
+    intake_stop(&r->in);
+    CU_ASSERT_EQUAL(atomic_load(&r->in.n_malformed), 0);
+    unlink(r->sun.sun_path);
+    CU_ASSERT_EQUAL(rmdir(r->folder), 0);
+}
+
+/* A byte for each record. */
+static void tell(void *ctx, struct str record)
+{
+    const int *fd = ctx;
+    (void) !write(*fd, record.p, 1);
+}
+
+static char next_told(int fd)
+{
+    struct pollfd ready = {.fd = fd, .events = POLLIN};
+    char byte = 0;
+    return poll(&ready, 1, 10 * 1000) == 1 && read(fd, &byte, 1) == 1 ? byte : 0;
+}
+
+static void records_are_taken_while_others_come_and_after_a_pause(void)
+{
+    struct running r;
+    int told[2];
+    CU_ASSERT_FATAL(pipe(told) == 0);
+    running_start(&r, tell, &told[1]);
+    for (int i = 0; i < 8; i++) {
+        CU_ASSERT_EQUAL(write(r.fd, "2 ab2 cd", 8), 8);
+        CU_ASSERT_EQUAL(next_told(told[0]), 'a');
+        CU_ASSERT_EQUAL(next_told(told[0]), 'c');
+        /* At once the peer rests; after four rests nothing came and its socket is watched again. */
+        if (i % 2 == 1)
+            usleep(20 * 1000);
+    }
+    running_stop(&r);
+    close(told[0]);
+    close(told[1]);
+}
+
+static void records_sent_before_the_stop_are_taken(void)
+{
+    struct running r;
+    struct collected c;
+    collected_init(&c);
+    running_start(&r, collect, &c);
+    CU_ASSERT_EQUAL(write(r.fd, "3 one3 two", 10), 10);
     /* The peer's end of file is read behind its records: when our read sees the intake's close, all of them were taken. */
-    shutdown(fd, SHUT_WR);
+    shutdown(r.fd, SHUT_WR);
     char byte;
-    CU_ASSERT_EQUAL(read(fd, &byte, 1), 0);
-    close(fd);
-    intake_stop(&in);
+    CU_ASSERT_EQUAL(read(r.fd, &byte, 1), 0);
+    running_stop(&r);
     CU_ASSERT_EQUAL(c.n, 2);
-    CU_ASSERT_EQUAL(atomic_load(&in.n_malformed), 0);
-    unlink(sun.sun_path);
-    CU_ASSERT_EQUAL(rmdir(folder), 0);
 }
 
 void test_intake_register(void)
@@ -125,5 +178,6 @@ void test_intake_register(void)
     CU_add_test(s, "records are the same wherever the stream is cut", records_are_the_same_wherever_the_stream_is_cut);
     CU_add_test(s, "the longest record fits and a longer one is refused", the_longest_record_fits_and_a_longer_one_is_refused);
     CU_add_test(s, "bytes that are no octet counting are refused", bytes_that_are_no_octet_counting_are_refused);
+    CU_add_test(s, "records are taken while others come and after a pause", records_are_taken_while_others_come_and_after_a_pause);
     CU_add_test(s, "records sent before the stop are taken", records_sent_before_the_stop_are_taken);
 }
