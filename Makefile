@@ -6,7 +6,7 @@
 MAKEFLAGS += --no-builtin-rules
 
 # Line coverage of common/ and spoa/ (per cent) below which `make cover` fails. It only rises.
-COVER_FLOOR := 95
+COVER_FLOOR := 96
 # Seconds of `make fuzz`, shared among its targets; TARGET=name fuzzes one.
 T ?= 600
 # SUITE="a b" narrows `make unit`; E2E="-k name" adds arguments to pytest.
@@ -320,6 +320,8 @@ tsan: $(DEPS_TEST) $(call programs,tsan) $(call unit,tsan) $(call replay,tsan) $
 	$(call run_replay,tsan)
 	$(call run_sim,tsan)
 
+# The image's edge runs as another user below a read-only root: gcov could write nothing there.
+cover: E2E += --ignore=tests/e2e/test_image.py
 cover: deps $(call everything,cover) ## line coverage of common/ and spoa/ over all suites, held to COVER_FLOOR
 	@find build/cover -name '*.gcda' -delete
 	$(call run_unit,cover)
