@@ -116,19 +116,22 @@ end
 
 local deleted, added = remembering(deletions), remembering(additions)
 
-core.register_action("edge_request_headers", {"http-req"}, function(txn)
-    local names, headers = deleted(txn:get_var("txn.edge.req_del")), added(txn:get_var("txn.edge.req_add"))
-    if not (names and headers) then
-        return
-    end
-    local http = txn.http
-    local delete, add = http.req_del_header, http.req_add_header
+local function apply(http, delete, names, add, headers)
     for i = 1, #names do
         delete(http, names[i])
     end
     for i = 1, #headers, 2 do
         add(http, headers[i], headers[i + 1])
     end
+end
+
+core.register_action("edge_request_headers", {"http-req"}, function(txn)
+    local names, headers = deleted(txn:get_var("txn.edge.req_del")), added(txn:get_var("txn.edge.req_add"))
+    if not (names and headers) then
+        return
+    end
+    local http = txn.http
+    apply(http, http.req_del_header, names, http.req_add_header, headers)
     txn:unset_var("txn.pending")
 end)
 
@@ -138,13 +141,7 @@ core.register_action("edge_response_headers", {"http-after-res"}, function(txn)
         return act.ERROR
     end
     local http = txn.http
-    local delete, add = http.res_del_header, http.res_add_header
-    for i = 1, #names do
-        delete(http, names[i])
-    end
-    for i = 1, #headers, 2 do
-        add(http, headers[i], headers[i + 1])
-    end
+    apply(http, http.res_del_header, names, http.res_add_header, headers)
 end)
 
 -- What HAProxy says by itself while no agent has sent a page for it.
