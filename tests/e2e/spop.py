@@ -95,8 +95,10 @@ class Agent:
 
     def __init__(self, path, greet=True, timeout=10):
         self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(timeout)
+        # A UNIX socket that does not block is refused while the listener's queue is full; one that blocks waits for room.
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", timeout, 0))
         self.sock.connect(str(path))
+        self.sock.settimeout(timeout)
         self.buffer = b""
         if greet:
             self.sock.sendall(hello())
