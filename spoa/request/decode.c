@@ -122,6 +122,7 @@ enum step_result step_decode(struct request *r)
     r->args.url = v[ARG_ID_URL].s;
     r->args.version = v[ARG_ID_HTTP_VERSION].s;
     r->args.tls = v[ARG_ID_TLS].b;
+    r->args.native = v[ARG_ID_NATIVE].b;
     r->args.has_src = v[ARG_ID_SRC].type != SPOP_NULL;
     if (r->args.has_src)
         r->args.src = v[ARG_ID_SRC].ip;

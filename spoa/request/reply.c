@@ -1,11 +1,15 @@
 /* The ACK: what HAProxy shall do, as variables; exactly one for every NOTIFY. */
+#include "common/base/varint.h"
 #include "common/http/target.h"
 #include "spoa/record/rec.h"
 #include "spoa/request/contract.h"
 #include "spoa/request/process_vars.h"
 #include "spoa/request/vars.h"
 
-enum { OK_ROOM = 16 };
+enum {
+    OK_ROOM = 16,
+    LIST_END = 2, /* bytes that end a list of additions */
+};
 
 /* Answered while there is no policy whose template could be used. */
 static const char fallback_body[] = "{\"error\":\"unavailable\"}";
@@ -101,17 +105,46 @@ static bool put_answer(struct buf *b, struct request *r)
     return true;
 }
 
-static void put_forward(struct buf *b, const struct request *r)
+/* The rules' additions and behind them the edge-managed headers, as one list. False: no memory. */
+static bool put_all_additions(struct buf *b, struct request *r, struct str ip, struct str proto)
 {
-    char ip[ADDR_TEXT_MAX];
-    set_CLIENT_IP(b, (struct str){ip, addr_render(&r->view.facts.ip, ip)});
-    set_PROTO(b, r->args.tls ? STR("https") : STR("http"));
+    struct str rules = r->edit.add, host = STR_NONE;
+    headers_get(&r->headers, STR("host"), &host);
+    size_t cap = rules.len + LIST_END;
+#define WIRE_MANAGED(name, value, format) cap += 2 * VARINT_MAX_LEN + sizeof name + value.len;
+#include "schemas/wire.def"
+    char *storage = arena_take_bytes(&r->arena, cap);
+    if (storage == NULL)
+        return false;
+    struct buf list;
+    buf_init(&list, storage, cap);
+    if (rules.len > 0)
+        buf_put(&list, str_sub(rules, 0, rules.len - LIST_END));
+#define WIRE_MANAGED(name, value, format) headers_put_add(&list, STR(name), value);
+#include "schemas/wire.def"
+    headers_end_add(&list);
+    set_REQ_ADD(b, buf_str(&list));
+    return !list.full;
+}
+
+static bool put_forward(struct buf *b, struct request *r)
+{
+    char text[ADDR_TEXT_MAX];
+    struct str ip = {text, addr_render(&r->view.facts.ip, text)}, proto = r->args.tls ? STR("https") : STR("http");
+    bool whole = true;
+    if (!r->args.native) {
+        set_CLIENT_IP(b, ip);
+        set_PROTO(b, proto);
+    }
     if (r->identity.uri_changed)
         set_URI(b, r->identity.forward_uri);
     if (r->edit.del.len > 0)
         set_REQ_DEL(b, r->edit.del);
-    if (r->edit.add.len > 0)
+    if (r->args.native)
+        whole = put_all_additions(b, r, ip, proto);
+    else if (r->edit.add.len > 0)
         set_REQ_ADD(b, r->edit.add);
+    return whole;
 }
 
 /* The pages of HAProxy's own errors where this request's are not those that its process knows. */
@@ -168,10 +201,7 @@ static bool ack_try(struct request *r)
     if (b == NULL)
         return true;
     size_t begin = b->len;
-    if (r->verdict.answer)
-        b->full |= !put_answer(b, r);
-    else
-        put_forward(b, r);
+    b->full |= r->verdict.answer ? !put_answer(b, r) : !put_forward(b, r);
     if (r->response_edit.del.len > 0)
         set_RES_DEL(b, r->response_edit.del);
     if (r->response_edit.add.len > 0)

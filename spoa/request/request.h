@@ -45,6 +45,7 @@ struct request_args {
     struct addr src;
     bool has_src;
     bool tls;
+    bool native; /* HAProxy applies header lists by itself */
 };
 
 /* How a request ends. kind is meaningful unless decision lets it pass. */

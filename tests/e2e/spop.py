@@ -77,6 +77,7 @@ def arguments(path="/", headers=((b"host", b"edge.test"),), contract=1):
         ("src_port", integer(40000)),
         ("dst_port", integer(80)),
         ("tls", boolean(False)),
+        ("native", boolean(False)),
         ("id", text("0123456789abcdef0123456789abcdef")),
         ("headers", binary(headers_bin(headers))),
     ]

@@ -21,6 +21,8 @@ CAPS = {"plain": "proc.edge.cap_ord", "body": "proc.edge.cap_ord", "stream": "pr
 # Kinds whose answers HAProxy makes by itself, after the agent has let the request pass.
 UPSTREAM_KINDS = {"bad_gateway", "gateway_timeout"}
 ENGINES = {"edge": "decide", "edge2": "decide2"}
+# From here on HAProxy applies lists of headers itself.
+NATIVE = ".if version_atleast(3.4.3)"
 
 faults = []
 
@@ -61,22 +63,24 @@ class Wire:
         self.args = re.findall(r'^WIRE_ARG\(\w+, "(\w+)", .*, "(.+)"\)$', text, re.M)
         self.variables = [f"{scope}.edge.{name}" for scope, name in re.findall(r'^WIRE_VAR\(\w+, (\w+), "(\w+)",', text, re.M)]
         self.of_request = {name for name in self.variables if name.startswith("txn.")}
-        check(self.args and self.variables, "schemas/wire.def: no rows found")
+        self.managed = re.findall(r'^WIRE_MANAGED\("([\w-]+)", \w+, "(.+)"\)$', text, re.M)
+        check(self.args and self.variables and self.managed, "schemas/wire.def: no rows found")
         self.has_ok = f"{{ var(txn.edge.ok) -m int {self.contract} }}"
 
 
 def check_spoe(wire):
-    """edge.spoe.cfg asks what wire.def lists, in both engines, and returns the names of its error variables."""
+    """edge.spoe.cfg asks what wire.def lists, in both engines, and returns the names of its error variables. `native` is true exactly
+    where haproxy.cfg applies lists itself."""
     text = read("haproxy/edge.spoe.cfg")
     errors = set()
     engines = re.split(r"^\[(\w+)\]$", text, flags=re.M)[1:]
     found = dict(zip(engines[::2], engines[1::2]))
     check(set(found) == set(ENGINES), f"edge.spoe.cfg: engines {sorted(found)}, not {sorted(ENGINES)}")
-    wanted = [f"{name}={fetch}" for name, fetch in wire.args]
+    native = " ".join(f"{name}={fetch}" for name, fetch in wire.args)
+    wanted = f"{NATIVE}\nargs {native}\n.else\nargs {native.replace('native=bool(true)', 'native=bool(false)')}\n.endif"
     for engine, body in found.items():
-        args = re.findall(r"^\s+args (.+)$", body, re.M)
-        same = len(args) == 1 and args[0].split() == wanted
-        check(same, f"edge.spoe.cfg: args of {engine} differ from schemas/wire.def: {' '.join(wanted)}")
+        lines = "\n".join(config_lines(body))
+        check(lines.count("args ") == 2 and wanted in lines, f"edge.spoe.cfg: args of {engine} are not, as schemas/wire.def says:\n{wanted}")
         check(f"contract=int({wire.contract})" in body, f"edge.spoe.cfg: {engine} does not send contract {wire.contract}")
         check(re.search(r"^\s+option var-prefix edge$", body, re.M), f"edge.spoe.cfg: {engine} has another var-prefix than edge")
         check(f"spoe-group {ENGINES.get(engine)}\n" in body, f"edge.spoe.cfg: {engine} has no group {ENGINES.get(engine)}")
@@ -129,16 +133,19 @@ def check_forward(wire, stages):
     check(set(numbers) == {str(wire.contract)}, f"haproxy.cfg: `ok` is compared with {numbers}, the contract is {wire.contract}")
 
 
-def check_managed(lines):
-    """What the edge adds was stripped before, under its own name and its look-alikes, and in open mode is stripped again."""
+def check_managed(wire, stages):
+    """A HAProxy that applies no lists itself adds wire.def's headers one by one. What the edge adds was stripped before, under its own
+    name and its look-alikes, and in open mode is stripped again."""
     source = read("spoa/launcher/environment.c")
     before, after = (
         "".join(re.findall(r'"([^"]*)"', re.search(rf"^#define {name}\b((?:.*\\\n)*.*)", source, re.M)[1]))
         for name in ("STRIP_BEFORE", "STRIP_AFTER")
     )
-    names = [re.match(r"http-request add-header (\S+) ", line) for line in lines]
-    check(lines and all(names), f"haproxy.cfg: edge-managed headers are {lines}")
-    for name in (match[1] for match in names if match):
+    added = [f'http-request add-header {name} "{value}"' for name, value in wire.managed]
+    wanted = [NATIVE.replace(".if ", ".if !"), *added, ".endif"]
+    check(stages["edge-managed headers"] == wanted, f"haproxy.cfg: edge-managed headers are not {wanted}")
+    check(stages["rule operations"][0] == NATIVE, "haproxy.cfg: edge.spoe.cfg calls another version native than `rule operations`")
+    for name, _ in wire.managed:
         for twin in (name, name.replace("-", "_")):
             check(re.search(before, twin) or re.search(after, twin), f"haproxy.cfg: nothing strips {twin} of a client")
 
@@ -204,7 +211,7 @@ def check_blocks(wire, config):
         check(f"send-spoe-group {engine} {group}" in blocks["plain"], f"haproxy.cfg: group {group} of {engine} is never sent")
     if not faults:
         check_forward(wire, stages)
-        check_managed(stages["edge-managed headers"])
+        check_managed(wire, stages)
         check_answers(wire, stages["answer"])
         check_undecided(wire, stages["undecided"])
     upgrades = set(re.findall(r"req\.fhdr\(upgrade\) -i -m reg (\S+'(?= \}))", config))

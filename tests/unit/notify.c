@@ -196,8 +196,8 @@ static void put_value(struct buf *b, const json_t *v)
 
 static json_t *default_args(void)
 {
-    return json_pack("{s:i, s:s, s:s, s:s, s:{s:s}, s:i, s:i, s:b, s:s, s:{s:[[s,s]]}}", "contract", 1, "method", "GET", "url", "/", "version", "1.1",
-                     "src", "ip", "192.0.2.1", "src_port", 40000, "dst_port", 8080, "tls", 0, "id", "0123456789abcdef0123456789abcdef",
+    return json_pack("{s:i, s:s, s:s, s:s, s:{s:s}, s:i, s:i, s:b, s:b, s:s, s:{s:[[s,s]]}}", "contract", 1, "method", "GET", "url", "/", "version", "1.1",
+                     "src", "ip", "192.0.2.1", "src_port", 40000, "dst_port", 8080, "tls", 0, "native", 0, "id", "0123456789abcdef0123456789abcdef",
                      "headers", "headers", "host", "a.example");
 }
 
