@@ -7,10 +7,10 @@
 -- raised in here. A response whose lists are broken becomes HAProxy's 500, as it does where HAProxy reads them itself.
 -- HAProxy does not tell when an added header finds no room: the agent refuses requests that leave none (spoa/request/headers.c).
 --
--- HAProxy counts every instruction of Lua's machine, which makes them dear and calls into C cheap: hence string.unpack, and the
--- lists that are remembered, since most requests that match the same rules get the same lists.
+-- HAProxy counts every instruction of Lua's machine, which makes them dear and calls into C cheap: hence string.unpack, and what is
+-- remembered of lists, since most requests that match the same rules get the same ones.
 
-local byte, find, gsub, sub, unpack = string.byte, string.find, string.gsub, string.sub, string.unpack
+local byte, find, gsub, lower, sub, unpack = string.byte, string.find, string.gsub, string.lower, string.sub, string.unpack
 
 local LENGTH_BYTES_MAX = 4
 local TOKEN = "^[!#$%%&'*+%-.^_`|~%w]+$"
@@ -92,56 +92,79 @@ local function additions(bytes)
     end
 end
 
--- A function that reads lists with `parse` and remembers them: an absent list is empty; false for one that is malformed.
-local function remembering(parse)
-    local lists, n = {}, 0
-    return function(bytes)
-        if bytes == nil then
-            return NOTHING
-        end
-        local list = lists[bytes]
-        if list == nil then
-            local good, found = pcall(parse, bytes)
-            list = good and found or false
-            if #bytes <= REMEMBERED_BYTES_MAX then
-                if n == REMEMBERED_MAX then
-                    lists, n = {}, 0
-                end
-                lists[bytes], n = list, n + 1
-            end
-        end
-        return list
+-- What to call for a message whose lists are del and add (nil: absent), given HAProxy's functions for it: `delete` with each of names;
+-- then, three by three in calls, a function, a name and a value. A name that is deleted and then added is set instead, which is one call
+-- for two; names are compared as HAProxy does. nil when a list is malformed.
+local function plan(del, add, functions)
+    local names, headers = del and deletions(del) or not del and NOTHING, add and additions(add) or not add and NOTHING
+    if not (names and headers) then
+        return nil
     end
-end
-
-local deleted, added = remembering(deletions), remembering(additions)
-
-local function apply(http, delete, names, add, headers)
+    local first, set, made = {}, {}, {names = {}, calls = {}, delete = functions.delete}
+    for i = #headers - 1, 1, -2 do
+        first[lower(headers[i])] = i
+    end
     for i = 1, #names do
-        delete(http, names[i])
+        local at = first[lower(names[i])]
+        if at then
+            set[at] = true
+        else
+            made.names[#made.names + 1] = names[i]
+        end
     end
     for i = 1, #headers, 2 do
-        add(http, headers[i], headers[i + 1])
+        local calls = made.calls
+        calls[#calls + 1] = set[i] and functions.set or functions.add
+        calls[#calls + 1] = headers[i]
+        calls[#calls + 1] = headers[i + 1]
+    end
+    return made
+end
+
+-- A function that does what both lists say and remembers the plan for them. False: one of them is malformed, nothing was done.
+local function applying(prefix)
+    local plans, n = {}, 0
+    return function(http, del, add)
+        local of_del = plans[del or false]
+        local made = of_del and of_del[add or false]
+        if made == nil then
+            local functions = {delete = http[prefix .. "del_header"], set = http[prefix .. "set_header"], add = http[prefix .. "add_header"]}
+            local good, found = pcall(plan, del, add, functions)
+            made = good and found or false
+            if #(del or "") <= REMEMBERED_BYTES_MAX and #(add or "") <= REMEMBERED_BYTES_MAX then
+                if n == REMEMBERED_MAX then
+                    plans, n = {}, 0
+                end
+                plans[del or false] = plans[del or false] or {}
+                plans[del or false][add or false], n = made, n + 1
+            end
+        end
+        if not made then
+            return false
+        end
+        local names, calls, delete = made.names, made.calls, made.delete
+        for i = 1, #names do
+            delete(http, names[i])
+        end
+        for i = 1, #calls, 3 do
+            calls[i](http, calls[i + 1], calls[i + 2])
+        end
+        return true
     end
 end
 
+local apply_request, apply_response = applying("req_"), applying("res_")
+
 core.register_action("edge_request_headers", {"http-req"}, function(txn)
-    local names, headers = deleted(txn:get_var("txn.edge.req_del")), added(txn:get_var("txn.edge.req_add"))
-    if not (names and headers) then
-        return
+    if apply_request(txn.http, txn:get_var("txn.edge.req_del"), txn:get_var("txn.edge.req_add")) then
+        txn:unset_var("txn.pending")
     end
-    local http = txn.http
-    apply(http, http.req_del_header, names, http.req_add_header, headers)
-    txn:unset_var("txn.pending")
 end)
 
 core.register_action("edge_response_headers", {"http-after-res"}, function(txn)
-    local names, headers = deleted(txn:get_var("txn.edge.res_del")), added(txn:get_var("txn.edge.res_add"))
-    if not (names and headers) then
+    if not apply_response(txn.http, txn:get_var("txn.edge.res_del"), txn:get_var("txn.edge.res_add")) then
         return act.ERROR
     end
-    local http = txn.http
-    apply(http, http.res_del_header, names, http.res_add_header, headers)
 end)
 
 -- What HAProxy says by itself while no agent has sent a page for it.

@@ -130,6 +130,15 @@ def test_a_value_of_any_length_and_of_any_bytes_arrives_whole(edge, protocol, wh
         assert [v for n, v in headers if n == "x-last"] == ["l"]
 
 
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_deleted_name_that_is_added_in_any_spelling_has_the_added_values_in_order(edge, protocol):
+    add = additions(("X-Secret", "a"), ("x-other", "b"), ("x-secret", "c"))
+    edge.agent.answers["/talk/spelled"] = {**FORWARD, "txn.res_del": deletions("x-SECRET", "server"), "txn.res_add": add}
+    response = fetch(edge, "GET", "/talk/spelled", protocol=protocol)
+    found = [(n.lower(), v) for n, v in response.headers if n.lower() in ("x-secret", "x-other", "server")]
+    assert found == [("x-secret", "a"), ("x-other", "b"), ("x-secret", "c")]
+
+
 def test_more_lists_than_are_remembered_are_still_told_apart(edge):
     for i in [*range(600), *range(0, 600, 50)]:
         edge.agent.answers["/talk/many"] = {
