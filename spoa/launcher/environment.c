@@ -8,11 +8,10 @@
 
 enum { VARIABLES_MAX = 64 };
 
-/* Names that are stripped from every request: before the call what only the edge may say, after it what the agent reads. */
-#define STRIP_BEFORE "^x[_-]edge[_-]"
-/* The edge's own names, what belongs to one connection only, and names that some upstreams read as framing. */
-#define STRIP_AFTER                                                                                                    \
-    "^(forwarded|x[_-]forwarded[_-].*|x[_-]request[_-]id|http2-settings|keep-alive|proxy-connection|"                  \
+/* Names that are stripped from every request: what only the edge may say, what belongs to one connection only, and names that some
+ * upstreams read as framing. */
+#define STRIP                                                                                                          \
+    "^(x[_-]edge[_-].*|forwarded|x[_-]forwarded[_-].*|x[_-]request[_-]id|http2-settings|keep-alive|proxy-connection|"   \
     "content_length|transfer_encoding)$"
 
 /* Of every process; and of agents only, what a build with sanitizers reads. */
@@ -189,8 +188,7 @@ bool environment_haproxy(const struct deployment *d, struct arena *a, char ***ou
     put_u64(&l, "EDGE_SHUTDOWN_TIMEOUT_MS", d->settings.shutdown_timeout_ms == 0 ? 1 : d->settings.shutdown_timeout_ms);
     if (d->settings.haproxy_threads > 0)
         put_u64(&l, "EDGE_THREADS", d->settings.haproxy_threads);
-    put(&l, "EDGE_STRIP_BEFORE", "%s", STRIP_BEFORE);
-    put(&l, "EDGE_STRIP_AFTER", "%s", STRIP_AFTER);
+    put(&l, "EDGE_STRIP", "%s", STRIP);
     return finish(&l, out);
 }
 

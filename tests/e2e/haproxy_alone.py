@@ -28,8 +28,7 @@ REQUIRED = {
     "EDGE_CAP_STREAMS": "100",
     "EDGE_MAXCONN": "300",
     "EDGE_SHUTDOWN_TIMEOUT_MS": "5000",
-    "EDGE_STRIP_BEFORE": "^x[_-]edge[_-]",
-    "EDGE_STRIP_AFTER": "^(forwarded|x[_-]forwarded[_-].*|x[_-]request[_-]id|http2-settings|keep-alive|proxy-connection|content_length|transfer_encoding)$",
+    "EDGE_STRIP": "^(x[_-]edge[_-].*|forwarded|x[_-]forwarded[_-].*|x[_-]request[_-]id|http2-settings|keep-alive|proxy-connection|content_length|transfer_encoding)$",
 }
 
 

@@ -14,7 +14,7 @@ BACKENDS = ("plain", "body", "stream")
 BEGIN, END = "# >>> shared by plain, body and stream", "# <<< shared by plain, body and stream"
 OWN_STAGES = ("connection", "guard")
 SHARED_STAGES = (
-    "strip before", "call", "strip after", "rule operations", "edge-managed headers", "target", "forward", "answer", "undecided",
+    "call", "strip", "rule operations", "edge-managed headers", "target", "forward", "answer", "undecided",
 )  # fmt: skip
 # The caps that the guards of the three backends compare with.
 CAPS = {"plain": "proc.edge.cap_ord", "body": "proc.edge.cap_ord", "stream": "proc.edge.cap_str"}
@@ -22,6 +22,8 @@ CAPS = {"plain": "proc.edge.cap_ord", "body": "proc.edge.cap_ord", "stream": "pr
 UPSTREAM_KINDS = {"bad_gateway", "gateway_timeout"}
 ENGINES = {"edge": "decide", "edge2": "decide2"}
 # From here on HAProxy applies lists of headers itself.
+# Always and whatever the decision, and once more behind what the edge has added to a request that goes on without one.
+STRIPS = 'http-request del-header "${EDGE_STRIP}" -m reg'
 NATIVE = ".if version_atleast(3.4.3)"
 
 faults = []
@@ -137,17 +139,15 @@ def check_managed(wire, stages):
     """A HAProxy that applies no lists itself adds wire.def's headers one by one. What the edge adds was stripped before, under its own
     name and its look-alikes, and in open mode is stripped again."""
     source = read("spoa/launcher/environment.c")
-    before, after = (
-        "".join(re.findall(r'"([^"]*)"', re.search(rf"^#define {name}\b((?:.*\\\n)*.*)", source, re.M)[1]))
-        for name in ("STRIP_BEFORE", "STRIP_AFTER")
-    )
+    stripped = "".join(re.findall(r'"([^"]*)"', re.search(r"^#define STRIP\b((?:.*\\\n)*.*)", source, re.M)[1]))
+    check(stages["strip"] == [STRIPS], f"haproxy.cfg: the stage `strip` is {stages['strip']}, not {STRIPS}")
     added = [f'http-request add-header {name} "{value}"' for name, value in wire.managed]
     wanted = [NATIVE.replace(".if ", ".if !"), *added, ".endif"]
     check(stages["edge-managed headers"] == wanted, f"haproxy.cfg: edge-managed headers are not {wanted}")
     check(stages["rule operations"][0] == NATIVE, "haproxy.cfg: edge.spoe.cfg calls another version native than `rule operations`")
     for name, _ in wire.managed:
         for twin in (name, name.replace("-", "_")):
-            check(re.search(before, twin) or re.search(after, twin), f"haproxy.cfg: nothing strips {twin} of a client")
+            check(re.search(stripped, twin), f"haproxy.cfg: nothing strips {twin} of a client")
 
 
 def check_answers(wire, lines):
@@ -173,8 +173,7 @@ def check_undecided(wire, lines):
     opened, _, closed = "\n".join(lines).partition("\n.if defined(EDGE_FAIL_OPEN)\n")[2].partition("\n.else\n")
     good = re.fullmatch(r"http-request return status 503 [^{}]*\n\.endif", closed)
     check(good, f"haproxy.cfg: closed mode does not end with an answer to all: {closed}")
-    stripped = tuple(re.findall(r'^http-request del-header "\$\{(\w+)\}" -m reg$', opened, re.M))
-    check(stripped == ("EDGE_STRIP_BEFORE", "EDGE_STRIP_AFTER"), f"haproxy.cfg: open mode forwards what the edge has added: {opened}")
+    check(opened.endswith(f"\n{STRIPS}"), f"haproxy.cfg: open mode forwards what the edge has added: {opened}")
 
 
 def shared_block(lines, backend):
