@@ -23,11 +23,8 @@ static const struct arg_row arg_rows[ARG_ID_N] = {
 #include "schemas/wire.def"
 };
 
-/* HAProxy sends arguments in the order of its configuration, which is the table's: the guess is nearly always right. */
-static enum arg arg_find(struct str name, size_t guess)
+static enum arg arg_find(struct str name)
 {
-    if (guess < ARG_ID_N && str_eq(arg_rows[guess].name, name))
-        return (enum arg) guess;
     for (size_t i = 0; i < ARG_ID_N; i++)
         if (str_eq(arg_rows[i].name, name))
             return (enum arg) i;
@@ -67,16 +64,42 @@ static int64_t int_of(const struct spop_value *v)
     return v->type == SPOP_UINT32 || v->type == SPOP_UINT64 ? (int64_t) v->u : v->i;
 }
 
+/* HAProxy sends arguments in the order of its configuration, which is the table's: the guess is nearly always right. True: the next argument
+ * has that name, which is taken. */
+static bool arg_guessed(struct str *in, size_t guess)
+{
+    if (guess >= ARG_ID_N)
+        return false;
+    struct str name = arg_rows[guess].name;
+    if (in->len <= name.len || (unsigned char) in->p[0] != name.len || memcmp(in->p + 1, name.p, name.len) != 0)
+        return false;
+    str_skip(in, 1 + name.len);
+    return true;
+}
+
+/* The next argument, whichever it is. False: it is cut. */
+static bool arg_read(struct str *in, size_t guess, enum arg *arg, struct spop_value *v)
+{
+    struct str name;
+    if (arg_guessed(in, guess)) {
+        *arg = (enum arg) guess;
+        return spop_get_value(in, v);
+    }
+    if (!spop_get_kv(in, &name, v))
+        return false;
+    *arg = arg_find(name);
+    return true;
+}
+
 /* Every argument of the table once, none else. */
 static bool args_read(struct str *in, uint8_t n_args, struct spop_value values[static ARG_ID_N])
 {
     bool seen[ARG_ID_N] = {false};
     for (size_t i = 0; i < n_args; i++) {
-        struct str name;
         struct spop_value v;
-        if (!spop_get_kv(in, &name, &v))
+        enum arg arg;
+        if (!arg_read(in, i, &arg, &v))
             return false;
-        enum arg arg = arg_find(name, i);
         if (arg == ARG_ID_N || seen[arg] || !arg_fits(&arg_rows[arg], &v))
             return false;
         seen[arg] = true;

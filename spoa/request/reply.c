@@ -25,13 +25,10 @@ static struct str header_rule_id(const struct policy *p, size_t i)
     return p->header_rules[i].id;
 }
 
-/* Everything but the path, which gets what room is left. */
-static void put_rec_parts(struct buf *b, const struct request *r)
+/* Everything but the path, which gets what room is left. src: the peer's address as text. */
+static void put_rec_parts(struct buf *b, const struct request *r, struct str src)
 {
-    char ip[ADDR_TEXT_MAX];
-    struct str ip_text = STR("-"), host = STR_NONE;
-    if (r->args.has_src)
-        ip_text = (struct str){ip, addr_render(&r->args.src, ip)};
+    struct str host = STR_NONE;
     headers_get(&r->headers, STR("host"), &host);
 
     buf_put_u64(b, REC_VERSION);
@@ -42,7 +39,7 @@ static void put_rec_parts(struct buf *b, const struct request *r)
     buf_put_byte(b, ' ');
     buf_put_cstr(b, decision_name(r->verdict.decision));
     buf_put_byte(b, ' ');
-    buf_put(b, ip_text);
+    buf_put(b, src.len > 0 ? src : STR("-"));
     buf_put_byte(b, ' ');
     buf_put(b, r->verdict.rate_rule != NULL ? r->verdict.rate_rule->id : STR("-"));
     buf_put_byte(b, ' ');
@@ -58,14 +55,14 @@ static void put_rec_parts(struct buf *b, const struct request *r)
     buf_put_byte(b, ' ');
 }
 
-static void set_rec(struct buf *b, const struct request *r)
+static void set_rec(struct buf *b, const struct request *r, struct str src)
 {
     char storage[REC_MAX];
     struct buf rec;
     struct target target;
     target_split(r->args.url, &target);
     buf_init(&rec, storage, sizeof storage);
-    put_rec_parts(&rec, r);
+    put_rec_parts(&rec, r, src);
     rec_put_text(&rec, target.path, REC_PATH_MAX, rec.cap - rec.len);
     set_RECORD(b, buf_str(&rec));
 }
@@ -127,11 +124,14 @@ static bool put_all_additions(struct buf *b, struct request *r, struct str ip, s
     return !list.full;
 }
 
-static bool put_forward(struct buf *b, struct request *r)
+/* src: the peer's address as text, which nearly always is the client's. */
+static bool put_forward(struct buf *b, struct request *r, struct str src)
 {
     char text[ADDR_TEXT_MAX];
-    struct str ip = {text, addr_render(&r->view.facts.ip, text)}, proto = r->args.tls ? STR("https") : STR("http");
+    struct str ip = src, proto = r->args.tls ? STR("https") : STR("http");
     bool whole = true;
+    if (src.len == 0 || addr_cmp(&r->view.facts.ip, &r->args.src) != 0)
+        ip = (struct str){text, addr_render(&r->view.facts.ip, text)};
     if (!r->args.native) {
         set_CLIENT_IP(b, ip);
         set_PROTO(b, proto);
@@ -200,13 +200,17 @@ static bool ack_try(struct request *r)
     struct buf *b = spop_ack_open(&r->pending);
     if (b == NULL)
         return true;
+    char text[ADDR_TEXT_MAX];
+    struct str src = STR_NONE;
+    if (r->args.has_src)
+        src = (struct str){text, addr_render(&r->args.src, text)};
     size_t begin = b->len;
-    b->full |= r->verdict.answer ? !put_answer(b, r) : !put_forward(b, r);
+    b->full |= r->verdict.answer ? !put_answer(b, r) : !put_forward(b, r, src);
     if (r->response_edit.del.len > 0)
         set_RES_DEL(b, r->response_edit.del);
     if (r->response_edit.add.len > 0)
         set_RES_ADD(b, r->response_edit.add);
-    set_rec(b, r);
+    set_rec(b, r, src);
     put_optional(b, begin, r);
     set_OK(b, CONTRACT_VERSION);
     b->full |= b->len - begin > REQUEST_ACK_MAX;
