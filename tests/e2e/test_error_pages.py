@@ -36,10 +36,15 @@ TYPES = {kind: f"text/html; charset=utf-8; kind={kind}" for kind in KINDS}
 
 
 def taught(haproxy):
-    """One answer teaches HAProxy one page, since all of them together fit no frame."""
+    """One answer teaches HAProxy one page, since all of them together fit no frame. Open mode does without an answer that is late."""
+
+    def knows(kind):
+        fetch(haproxy, "GET", f"/teach/{kind}")
+        return TYPES[kind] in haproxy.command(f"get var proc.edge.ct_{kind}")
+
     for kind in KINDS:
         haproxy.agent.always = {f"proc.t_{kind}": page(kind), f"proc.ct_{kind}": TYPES[kind]}
-        fetch(haproxy, "GET", f"/teach/{kind}")
+        poll(lambda: knows(kind), f"HAProxy knows the page of {kind}")
     haproxy.agent.always = {}
     return haproxy
 
