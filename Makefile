@@ -50,7 +50,7 @@ CFLAGS_ALL := -std=gnu11 $(WARNINGS) -fno-strict-aliasing -fno-common -fstack-pr
 LDFLAGS_ALL := -pie -Wl,-z,relro,-z,now
 
 # Asked once, when the first command needs it: by then the packages are installed. libev has no pkg-config file.
-PACKAGES := jansson libmicrohttpd libcrypto hiredis libcurl
+PACKAGES := jansson libmicrohttpd libcrypto hiredis libcurl libpcre2-8
 PKG_CFLAGS = $(eval PKG_CFLAGS := $$(shell pkg-config --cflags $(PACKAGES)))$(PKG_CFLAGS)
 PKG_LIBS = $(eval PKG_LIBS := $$(shell pkg-config --libs $(PACKAGES)))$(PKG_LIBS)
 LIBS = -lev $(PKG_LIBS) -lpthread -lm

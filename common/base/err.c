@@ -8,7 +8,7 @@
 const char *err_code_name(enum err_code code)
 {
     switch (code) {
-#define ERROR_ROW(id, name, http_status, meaning)                                                                      \
+#define ERROR_ROW(id, name, http_status, meaning, remedy) \
     case ERR_##id:                                                                                                     \
         return name;
 #include "schemas/errors.def"
@@ -23,7 +23,7 @@ const char *err_code_name(enum err_code code)
 int err_code_http_status(enum err_code code)
 {
     switch (code) {
-#define ERROR_ROW(id, name, http_status, meaning)                                                                      \
+#define ERROR_ROW(id, name, http_status, meaning, remedy) \
     case ERR_##id:                                                                                                     \
         return http_status;
 #include "schemas/errors.def"

@@ -7,7 +7,7 @@
 /* Rows of schemas/errors.def. */
 enum err_code {
     ERR_NONE = 0,
-#define ERROR_ROW(id, name, http_status, meaning) ERR_##id,
+#define ERROR_ROW(id, name, http_status, meaning, remedy) ERR_##id,
 #include "schemas/errors.def"
 #undef ERROR_ROW
     ERR_N_CODES

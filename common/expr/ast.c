@@ -96,7 +96,7 @@ bool ast_fits(const struct expr *x, struct err *e)
 
 static bool condition_equal(const struct condition *a, const struct condition *b)
 {
-    if (a->field != b->field || a->op != b->op || a->n_values != b->n_values)
+    if (a->field != b->field || !str_eq(a->key, b->key) || a->op != b->op || a->n_values != b->n_values)
         return false;
     for (size_t i = 0; i < a->n_values; i++)
         if (!str_eq(a->values[i].text, b->values[i].text))

@@ -10,21 +10,11 @@ enum part { WHOLE, BEGINNING, ENDING, INSIDE };
 
 static enum part part_of(enum op op)
 {
-    switch (op) {
-    case OP_CONTAINS:
+    if (op == OP_CONTAINS)
         return INSIDE;
-    case OP_STARTS_WITH:
+    if (op == OP_STARTS_WITH)
         return BEGINNING;
-    case OP_ENDS_WITH:
-        return ENDING;
-    case OP_EQ:
-    case OP_NE:
-    case OP_IN:
-    case OP_NOT_IN:
-    case OP_N:
-        break;
-    }
-    return WHOLE;
+    return op == OP_ENDS_WITH ? ENDING : WHOLE;
 }
 
 static bool has_byte(struct str s, char byte)
@@ -109,18 +99,11 @@ static const char *path_reason(struct str v, enum part part)
 
 static const char *never_matches(enum field f, struct str v, enum part part)
 {
-    switch (f) {
-    case FIELD_HTTP_HOST:
+    if (f == FIELD_HTTP_HOST)
         return host_reason(v, part);
-    case FIELD_HTTP_METHOD:
+    if (f == FIELD_HTTP_METHOD)
         return method_reason(v, part);
-    case FIELD_HTTP_PATH:
-        return path_reason(v, part);
-    case FIELD_IP_SRC: /* what is no client's address does not parse */
-    case FIELD_N:
-        break;
-    }
-    return NULL;
+    return f == FIELD_HTTP_PATH ? path_reason(v, part) : NULL;
 }
 
 enum { VALUE_SHOWN = 100 };
@@ -186,13 +169,13 @@ static bool check_condition(const struct condition *c, enum expr_phase phase, co
 }
 
 /* Recursion ends: a tree is at most EXPR_NESTING_MAX groups deep. */
-bool expr_check(const struct expr *x, enum expr_phase phase, const char *path, struct errlist *errors)
+bool expr_check(const struct expr *x, const struct expr_context *context, struct errlist *errors, struct errlist *warnings)
 {
     bool ok = true;
 
     if (!x->is_group)
-        return check_condition(&x->condition, phase, path, errors);
+        return check_condition(&x->condition, context->phase, context->path, errors);
     for (size_t i = 0; i < x->group.n_rules; i++)
-        ok = expr_check(x->group.rules[i], phase, path, errors) && ok;
+        ok = expr_check(x->group.rules[i], context, errors, warnings) && ok;
     return ok;
 }

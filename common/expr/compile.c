@@ -50,20 +50,12 @@ enum { KEY_HEAD_BYTES = 2 };
 
 static enum predicate_kind kind_of(const struct condition *c, size_t n_distinct)
 {
-    switch (c->op) {
-    case OP_CONTAINS:
+    if (c->op == OP_CONTAINS)
         return TEXT_CONTAINS;
-    case OP_STARTS_WITH:
+    if (c->op == OP_STARTS_WITH)
         return TEXT_BEGINS;
-    case OP_ENDS_WITH:
+    if (c->op == OP_ENDS_WITH)
         return TEXT_ENDS;
-    case OP_EQ:
-    case OP_NE:
-    case OP_IN:
-    case OP_NOT_IN:
-    case OP_N:
-        break;
-    }
     return n_distinct == 1 ? TEXT_IS : TEXT_IN;
 }
 

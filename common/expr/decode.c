@@ -66,7 +66,7 @@ static bool decode_field(const struct jx *leaf, struct condition *c)
         note(&field, &e);
         return false;
     }
-    if (!field_info(c->field)->keyed && key.value != NULL) {
+    if (field_info(c->field)->key == KEY_NONE && key.value != NULL) {
         jx_fault(&key, ERR_BAD_VALUE, "%s takes no key", field_info(c->field)->name);
         return false;
     }

@@ -35,18 +35,11 @@ __attribute__((noinline)) static bool string_set_has(const struct string_set *se
 
 static struct str text_of(const struct expr_facts *facts, enum field f)
 {
-    switch (f) {
-    case FIELD_HTTP_HOST:
+    if (f == FIELD_HTTP_HOST)
         return facts->host;
-    case FIELD_HTTP_METHOD:
+    if (f == FIELD_HTTP_METHOD)
         return facts->method;
-    case FIELD_HTTP_PATH:
-        return facts->path;
-    case FIELD_IP_SRC:
-    case FIELD_N:
-        break;
-    }
-    return STR_NONE;
+    return f == FIELD_HTTP_PATH ? facts->path : STR_NONE;
 }
 
 /* Whether part stands at byte `at` of text, which has as many bytes from there. Hosts and paths are often alike where

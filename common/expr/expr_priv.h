@@ -6,10 +6,10 @@
 
 /* ---- vocabulary (vocab.c): rows of schemas/fields.def and schemas/operators.def ---- */
 
-enum { T_STRING = 1, T_INT = 2, T_IP = 4, T_BOOL = 8 };
+enum { T_STRING = 1, T_INT = 2, T_IP = 4, T_BOOL = 8, T_SIGNAL = 16 };
 
 enum field {
-#define FIELD_ROW(id, name, type, keyed, phases, client_controlled, meaning) FIELD_##id,
+#define FIELD_ROW(id, name, type, list, key, phases, source, client, absent, meaning) FIELD_##id,
 #include "schemas/fields.def"
 #undef FIELD_ROW
     FIELD_N
@@ -22,11 +22,26 @@ enum op {
     OP_N
 };
 
+enum signal_id {
+#define SIGNAL_ROW(id, name, source, meaning) SIGNAL_##id,
+#include "schemas/signals.def"
+#undef SIGNAL_ROW
+    SIGNAL_N
+};
+_Static_assert(SIGNAL_N <= 32, "signals are bits of a word");
+
+enum key_kind { KEY_NONE, KEY_HEADER, KEY_COOKIE, KEY_PARAMETER, KEY_CLAIM };
+enum absent { ABSENT_NEVER, ABSENT_MISSING, ABSENT_EMPTY, ABSENT_FALSE };
+
 struct field_info {
     const char *name;
     unsigned type; /* one of T_* */
-    bool keyed;
+    bool list;
+    enum key_kind key;
     unsigned phases; /* of enum expr_phase */
+    enum expr_source source;
+    bool client; /* the client chooses it freely */
+    enum absent absent;
 };
 
 struct operator_info {
@@ -35,16 +50,24 @@ struct operator_info {
     unsigned types; /* any of T_* */
 };
 
+struct signal_info {
+    const char *name;
+    enum expr_source source;
+};
+
 const struct field_info *field_info(enum field f);
 const struct operator_info *operator_info(enum op op);
 /* Exact names. False when there is none; *out is untouched then. */
 bool field_find(struct str name, enum field *out);
 bool operator_find(struct str name, enum op *out);
+const struct signal_info *signal_info(enum signal_id s);
+bool signal_find(struct str name, enum signal_id *out);
 
 /* What to say about a name that is none: "did you mean ...?", or all names when none is near. Each sets e and returns
  * false, with path "". */
 bool field_unknown(struct str name, struct err *e);
 bool operator_unknown(struct str name, struct err *e);
+bool signal_unknown(struct str name, struct err *e);
 /* Refuses an operator that does not take the field's type. */
 MUSTUSE bool operator_takes(enum op op, enum field f, struct err *e);
 
@@ -63,15 +86,23 @@ struct pos {
     unsigned line, column;
 };
 
-/* One literal. A field of type T_IP has addresses, every other one strings. */
+/* One literal. Which member of the union holds is the field's type: of a string only the text, of a signal its number. */
 struct value {
-    struct str text;         /* as written, without quotes and escapes */
-    struct addr_range range; /* of addresses */
+    struct str text; /* canonical: a string without quotes and escapes, an address or range as written, "-5", "1..9", "true" */
+    union {
+        struct addr_range range; /* T_IP */
+        struct {
+            int64_t first, last; /* T_INT; equal for a single number */
+        } ints;
+        bool truth;            /* T_BOOL */
+        enum signal_id signal; /* T_SIGNAL */
+    };
     struct pos pos;
 };
 
 struct condition {
     enum field field;
+    struct str key; /* of a keyed field, as written; p NULL for others */
     enum op op;
     const struct value *values;
     size_t n_values; /* 1 unless the operator takes a set; then at least 1 */
@@ -115,8 +146,44 @@ MUSTUSE bool ast_negate(struct builder *b, const struct expr *x, const struct ex
 /* What one tree may be in all: its canonical text fits EXPR_TEXT_MAX, so that it can always be read back. */
 MUSTUSE bool ast_fits(const struct expr *x, struct err *e);
 
-/* Sets v->range from v->text, which stands behind op for a field of type T_IP: an address, or in a set also a CIDR or
- * `first..last`. */
+/* Each reads v->text, which stands behind op, into the union; false and a fault in e (path "", no position) otherwise.
+ * Addresses: one, or in a set also a CIDR or `first..last`. Ints: decimal digits with an optional '-', no leading zeros,
+ * 64 bits; in a set also `first..last`. */
 MUSTUSE bool value_read_addresses(struct value *v, enum op op, struct err *e);
+MUSTUSE bool value_read_int(struct value *v, enum op op, struct err *e);
+
+/* ---- wildcards (wildcard.c) ---- */
+
+/* '*' stands for any bytes, `\*` and `\\` for themselves; any other backslash is refused. Matching never backtracks. */
+struct wildcard {
+    struct str *pieces; /* literal bytes between the stars, unescaped; lower case when not strict. n_pieces - 1 stars */
+    size_t n_pieces;
+    bool strict;
+};
+/* Any fault: in e (path "", no position). text need not live on. */
+MUSTUSE bool wildcard_compile(struct str text, bool strict, struct arena *a, struct wildcard *out, struct err *e);
+bool wildcard_matches(const struct wildcard *w, struct str text);
+
+/* ---- regular expressions (regex.c): PCRE2 with JIT, UTF, linear by limit ---- */
+
+enum { REGEX_SUBJECT_MAX = 8192, REGEX_MATCH_LIMIT = 10000 };
+struct regex;
+/* The compiled pattern is freed with the arena. Any fault of the pattern: in e (path "", no position), with its offset. */
+MUSTUSE bool regex_compile(struct str pattern, struct arena *a, const struct regex **out, struct err *e);
+/* MATCH_ERROR: the limit was hit, the subject is longer than REGEX_SUBJECT_MAX or no UTF-8, or memory is refused. Any thread. */
+enum match regex_matches(const struct regex *r, struct str text);
+
+/* ---- values of a request (values.c, signals.c) ---- */
+
+/* The values of one text field (T_STRING) of a request, in order. Empty and not missing for ABSENT_EMPTY. */
+struct texts {
+    const struct str *items;
+    size_t n; /* 0: missing */
+};
+/* key: lower case for headers. False: memory is refused. */
+MUSTUSE bool facts_texts(const struct expr_facts *f, enum field field, struct str key, struct texts *out);
+/* False: missing. */
+bool facts_int(const struct expr_facts *f, enum field field, int64_t *out);
+bool facts_truth(const struct expr_facts *f, enum field field);
 
 #endif

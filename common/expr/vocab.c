@@ -5,8 +5,15 @@
 enum { P_CONFIG = EXPR_CONFIG, P_RATE = EXPR_RATE, P_HEADERS = EXPR_HEADERS, P_ALL = P_CONFIG | P_RATE | P_HEADERS };
 
 static const struct field_info fields[FIELD_N] = {
-#define FIELD_ROW(id, name_, type_, keyed_, phases_, client_controlled, meaning)                                       \
-    [FIELD_##id] = {.name = (name_), .type = T_##type_, .keyed = (keyed_), .phases = (phases_)},
+#define FIELD_ROW(id, name_, type_, list_, key_, phases_, source_, client_, absent_, meaning)                          \
+    [FIELD_##id] = {.name = (name_),                                                                                   \
+                    .type = T_##type_,                                                                                 \
+                    .list = (list_),                                                                                   \
+                    .key = KEY_##key_,                                                                                 \
+                    .phases = (phases_),                                                                               \
+                    .source = EXPR_SOURCE_##source_,                                                                   \
+                    .client = (client_),                                                                               \
+                    .absent = ABSENT_##absent_},
 #include "schemas/fields.def"
 #undef FIELD_ROW
 };
@@ -17,6 +24,59 @@ static const struct operator_info operators[OP_N] = {
 #include "schemas/operators.def"
 #undef OPERATOR_ROW
 };
+
+static const struct signal_info signals[SIGNAL_N] = {
+#define SIGNAL_ROW(id, name_, source_, meaning) [SIGNAL_##id] = {.name = (name_), .source = EXPR_SOURCE_##source_},
+#include "schemas/signals.def"
+#undef SIGNAL_ROW
+};
+
+static const struct {
+    const char *name;
+    bool viewer;
+} sources[EXPR_N_SOURCES] = {
+#define SOURCE_ROW(id, name_, viewer_, meaning) [EXPR_SOURCE_##id] = {.name = (name_), .viewer = (viewer_)},
+#include "schemas/sources.def"
+#undef SOURCE_ROW
+};
+
+const struct expr_deployment expr_deployment_any = {.sources = UINT32_MAX, .allow_regex = true};
+
+const char *expr_source_name(enum expr_source s)
+{
+    return sources[s].name;
+}
+
+bool expr_source_is_viewer(enum expr_source s)
+{
+    return sources[s].viewer;
+}
+
+const struct signal_info *signal_info(enum signal_id s)
+{
+    return &signals[s];
+}
+
+size_t expr_n_signals(void)
+{
+    return SIGNAL_N;
+}
+
+const char *expr_signal_name(size_t i)
+{
+    return signals[i].name;
+}
+
+bool signal_find(struct str name, enum signal_id *out)
+{
+    for (size_t i = 0; i < SIGNAL_N; i++) {
+        if (str_eq(name, str_of(signals[i].name))) {
+            *out = (enum signal_id)i;
+            return true;
+        }
+    }
+    return false;
+}
 
 const struct field_info *field_info(enum field f)
 {
@@ -150,6 +210,15 @@ bool operator_unknown(struct str name, struct err *e)
     for (size_t i = 0; i < OP_N; i++)
         names[i] = operators[i].name;
     return unknown(name, "operator", ERR_EXPR_UNKNOWN_OPERATOR, names, OP_N, e);
+}
+
+bool signal_unknown(struct str name, struct err *e)
+{
+    const char *names[SIGNAL_N];
+
+    for (size_t i = 0; i < SIGNAL_N; i++)
+        names[i] = signals[i].name;
+    return unknown(name, "signal", ERR_BAD_VALUE, names, SIGNAL_N, e);
 }
 
 bool operator_takes(enum op op, enum field f, struct err *e)

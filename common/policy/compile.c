@@ -228,9 +228,12 @@ static bool make_sets(struct policy *p)
     return expr_set_new(&p->arena, &p->config_set) && expr_set_new(&p->arena, &p->rate_set) && expr_set_new(&p->arena, &p->header_set);
 }
 
-bool policy_compile(const json_t *document, struct policy **out, struct errlist *errors, struct errlist *warnings)
+const struct policy_options policy_options_any = {.deployment = &expr_deployment_any};
+
+bool policy_compile(const json_t *document, const struct policy_options *options, struct policy **out, struct errlist *errors,
+                    struct errlist *warnings)
 {
-    struct compile c = {.policy = calloc(1, sizeof *c.policy), .errors = errors, .warnings = warnings};
+    struct compile c = {.policy = calloc(1, sizeof *c.policy), .options = options, .errors = errors, .warnings = warnings};
     size_t n_before = errors->n + errors->n_dropped;
 
     if (!c.policy) {
@@ -257,7 +260,7 @@ bool policy_compile(const json_t *document, struct policy **out, struct errlist 
     return true;
 }
 
-bool policy_load(const char *file, struct policy **out, struct errlist *errors, struct errlist *warnings)
+bool policy_load(const char *file, const struct policy_options *options, struct policy **out, struct errlist *errors, struct errlist *warnings)
 {
     json_t *document = NULL;
     struct err e;
@@ -267,7 +270,7 @@ bool policy_load(const char *file, struct policy **out, struct errlist *errors, 
         errlist_add_err(errors, &e);
         return false;
     }
-    bool ok = policy_compile(document, out, errors, warnings);
+    bool ok = policy_compile(document, options, out, errors, warnings);
     json_decref(document);
     return ok;
 }

@@ -31,15 +31,23 @@ static bool compile_name(struct compile *c, const struct jx *j, struct str *out)
     return true;
 }
 
-static bool compile_value(const struct jx *j, struct str *out)
+static bool compile_value(struct compile *c, const struct jx *j, struct header_op *out)
 {
-    if (!jx_need_str(j, out))
+    struct value_part *part = ARENA_NEW(&c->policy->arena, struct value_part);
+
+    if (!part) {
+        compile_no_memory(j);
         return false;
-    if (!header_value_ok(*out)) {
+    }
+    if (!jx_need_str(j, &part->text))
+        return false;
+    out->parts = part;
+    out->n_parts = 1;
+    if (!header_value_ok(part->text)) {
         jx_fault(j, ERR_BAD_VALUE, "no header value: at most 8 KiB, without control characters and without blanks at its ends");
         return false;
     }
-    if (str_find(*out, STR("{{")) != SIZE_MAX) {
+    if (str_find(part->text, STR("{{")) != SIZE_MAX) {
         jx_fault(j, ERR_UNSUPPORTED, "placeholders are not supported by this build: write a value without \"{{\"");
         return false;
     }
@@ -68,13 +76,13 @@ static bool compile_op(struct compile *c, const struct jx *op, struct header_op 
     }
     jx_only(op, names);
     bool ok = compile_name(c, &name, &out->name);
-    return compile_value(&value, &out->value) && ok;
+    return compile_value(c, &value, out) && ok;
 }
 
 /* Adds up the most that one request's additions can take. */
 static void note_write(struct compile *c, const struct jx *op, const struct header_op *written)
 {
-    size_t *longest = map_get(&c->header_names, written->name);
+    size_t *longest = map_get(&c->header_names, written->name), len = written->parts[0].text.len;
     void *existing;
 
     if (!longest) {
@@ -85,9 +93,9 @@ static void note_write(struct compile *c, const struct jx *op, const struct head
         }
         c->header_add_bytes += varint_len(written->name.len) + written->name.len + 1;
     }
-    if (written->value.len > *longest) {
-        c->header_add_bytes += varint_len(written->value.len) + written->value.len - varint_len(*longest) - *longest;
-        *longest = written->value.len;
+    if (len > *longest) {
+        c->header_add_bytes += varint_len(len) + len - varint_len(*longest) - *longest;
+        *longest = len;
     }
 }
 

@@ -8,6 +8,7 @@
 /* One compilation; its own memory (scratch) ends with it. */
 struct compile {
     struct policy *policy;
+    const struct policy_options *options;
     struct errlist *errors, *warnings;
     struct jx_doc doc;        /* strings go to the policy's arena */
     struct arena scratch;

@@ -42,7 +42,8 @@ static const struct expr *compile_expression(struct compile *c, const struct jx 
     }
     const struct expr *x = expr_decode(j, &c->policy->arena);
     jx_path(j, path);
-    return x && expr_check(x, phase, path, c->errors) ? x : NULL;
+    struct expr_context context = {.phase = phase, .deployment = c->options->deployment, .schema = c->policy->schema, .path = path};
+    return x && expr_check(x, &context, c->errors, c->warnings) ? x : NULL;
 }
 
 bool compile_rule_head(struct compile *c, const struct jx *rule, enum expr_phase phase, struct expr_set *set, struct rule_head *out)

@@ -52,7 +52,7 @@ static void set_header(struct edit *e, const struct header_op *op)
     for (size_t i = kept + 1; i < e->n; i++)
         if (!str_eq_nocase(e->items[i].name, op->name))
             e->items[kept++] = e->items[i];
-    e->items[kept++] = (struct header){.name = op->name, .value = op->value};
+    e->items[kept++] = (struct header){.name = op->name, .value = op->parts[0].text};
     e->n = kept;
     mark_changed(e, op->name);
 }

@@ -1,5 +1,5 @@
 /* A policy: JSON document -> decode -> compile -> an immutable policy that decides. The one validator of the product: file start,
- * reload, check and simulate all come through policy_compile. */
+ * reload, check, simulate and config tests all come through policy_compile. */
 #ifndef COMMON_POLICY_POLICY_H
 #define COMMON_POLICY_POLICY_H
 
@@ -11,9 +11,9 @@
 #include "common/http/template.h"
 #include "common/rate/rate.h"
 
-enum { POLICY_SCHEMA_MIN = 2, POLICY_SCHEMA_MAX = 6, POLICY_RULES_MAX = 200, POLICY_SITE_WIDE_MAX = 2, POLICY_LIMITED_RULES_MAX = 5 };
-/* Bounds of our own. Header names: different ones that the enabled header rules write. */
-enum { POLICY_TEMPLATES_MAX = 200, POLICY_RULE_OPS_MAX = 32, POLICY_HEADER_NAMES_MAX = 48 };
+enum { POLICY_SCHEMA_MIN = 1, POLICY_SCHEMA_MAX = 6, POLICY_RULES_MAX = 200, POLICY_SITE_WIDE_MAX = 2, POLICY_LIMITED_RULES_MAX = 5 };
+/* Bounds of our own. Header names: different ones that the enabled header rules write. Issuers: bits of a word. */
+enum { POLICY_TEMPLATES_MAX = 200, POLICY_RULE_OPS_MAX = 32, POLICY_HEADER_NAMES_MAX = 48, POLICY_ISSUERS_MAX = 32, POLICY_KEY_PARTS_MAX = 5 };
 
 enum kind {
 #define KIND_ROW(id, name, status) KIND_##id,
@@ -37,28 +37,133 @@ enum block_mode { BLOCK_UNSET, BLOCK_NONE, BLOCK_LOG, BLOCK_BLOCK };
 enum rule_action { ACTION_BLOCK, ACTION_LOG };
 enum fail_mode { FAIL_OPEN, FAIL_CLOSED, FAIL_LOCAL };
 enum missing_key_mode { MISSING_SKIP, MISSING_FALLBACK_IP, MISSING_REJECT };
+enum auth_mode { AUTH_UNSET, AUTH_NONE, AUTH_OPTIONAL, AUTH_REQUIRED };
+enum charge_mode { CHARGE_INDEPENDENT, CHARGE_ALL_OR_NOTHING };
+
+/* --- What rules refer to --- */
+
+struct str_list {
+    const struct str *items;
+    size_t n;
+};
+
+struct cors_policy {
+    struct str name;
+    bool any_origin;           /* the one origin "*" */
+    struct str_list origins;   /* serialised origins (scheme://host[:port]), lower case */
+    struct str_list methods;   /* as written; "*" is one */
+    struct str_list request_headers, exposed_headers; /* lower case; "*" is one */
+    bool credentials;
+    bool has_max_age;
+    uint32_t max_age_s;
+};
+
+enum jws_algorithm {
+#define ALGORITHM_ROW(id, name) JWS_##id,
+#include "schemas/jws_algorithms.def"
+#undef ALGORITHM_ROW
+    JWS_N
+};
+const char *jws_algorithm_name(enum jws_algorithm a);
+
+struct issuer {
+    struct str id, issuer;
+    struct str_list audiences;
+    struct str jwks_url, jwks_file; /* exactly one of them is set */
+    enum jws_algorithm algorithm;
+};
+
+enum forward_mode { FORWARD_ALL, FORWARD_ALLOWLIST, FORWARD_DENYLIST };
+struct forward_filter {
+    enum forward_mode mode;
+    struct str_list names; /* lower case, sorted, each once */
+};
+
+struct locale_settings {
+    bool enabled;              /* where no config rule says otherwise */
+    struct str_list supported; /* BCP 47 tags as written; empty: the policy has no locale */
+    struct str fallback;       /* "default" of the document; one of supported */
+};
+
+/* A local token bucket for each client; limit 0: the policy sets none. */
+struct backstop {
+    struct rate_params params;
+    uint64_t max_entries;
+};
+
+/* --- Rules --- */
 
 struct config_rule {
     struct str id;
     size_t program; /* of policy.config_set */
-    enum block_mode block;
-    enum toggle ratelimit_headers;
+    enum auth_mode auth;
+    bool has_accepted;
+    uint32_t accepted; /* 1 << index of policy.issuers; where has_accepted is false: default_accepted */
+    bool has_cors;
+    const struct cors_policy *cors; /* NULL where has_cors: "none" */
+    enum toggle locale;
     const struct template *responses[KIND_N]; /* NULL: not set by this rule */
+    bool has_body_limit;
+    uint64_t body_limit;          /* bytes */
+    uint64_t upstream_timeout_ms; /* 0: not set */
+    enum toggle ratelimit_headers;
+    enum block_mode block;
+};
+
+enum rate_algorithm { RATE_TOKEN_BUCKET, RATE_FIXED_WINDOW, RATE_SLIDING_WINDOW, RATE_LEAKY_BUCKET, RATE_DISTINCT };
+
+/* What a limit counts by, or counts different values of: KEY_PART_ROW(id, name, named, source, client). */
+enum key_part_kind {
+#define KEY_PART_ROW(id, name, named, source, client, distinct, meaning) KEY_PART_##id,
+#include "schemas/key_parts.def"
+#undef KEY_PART_ROW
+    KEY_PART_N
+};
+struct key_part {
+    enum key_part_kind kind;
+    struct str name; /* of a header (lower case), cookie, query parameter or claim */
 };
 
 struct rate_rule {
     struct str id;
     size_t program; /* of policy.rate_set */
-    bool site_wide; /* the expression is `true` */
-    struct rate_params params;
-    struct rate_name name; /* of its counters */
+    bool site_wide; /* the expression is `true`, and it counts requests */
+    enum rate_algorithm algorithm;
+    struct rate_params params; /* burst = limit where the algorithm has none */
+    struct rate_name name;     /* of its counters; of token buckets only */
+    struct key_part key[POLICY_KEY_PARTS_MAX];
+    size_t n_key;
+    struct key_part distinct_of; /* of RATE_DISTINCT */
     enum rule_action action; /* as written; kill_switch.rate_limit is applied by policy_select_limits */
     enum missing_key_mode on_missing_key;
     enum fail_mode fail_mode;
+    uint64_t penalty_ms; /* 0: none */
+    const uint16_t *count_statuses; /* sorted, each once; NULL: it counts requests */
+    size_t n_count_statuses;
+    int64_t expires_at_ms; /* since 1970 UTC; 0: never */
 };
 
+/* A header value: literal text and placeholders {{name}} or {{name:key}}, in order. */
+enum value_part_kind {
+    VALUE_LITERAL,
+#define PLACEHOLDER_ROW(id, name, named, source, meaning) VALUE_##id,
+#include "schemas/placeholders.def"
+#undef PLACEHOLDER_ROW
+    VALUE_N
+};
+struct value_part {
+    enum value_part_kind kind;
+    struct str text; /* of a literal; of a header (lower case), cookie, query parameter or claim the name */
+};
+
+enum header_op_kind { HEADER_SET, HEADER_ADD, HEADER_REMOVE, HEADER_COPY, HEADER_RENAME, HEADER_FORWARD };
 struct header_op {
-    struct str name, value; /* set; the name in lower case */
+    enum header_op_kind kind;
+    struct str name;                /* what is written or removed (copy, rename: "to"); lower case */
+    struct str from;                /* copy, rename */
+    const struct value_part *parts; /* set, add */
+    size_t n_parts;
+    struct forward_filter filter; /* forward */
 };
 
 struct header_rule {
@@ -72,31 +177,53 @@ struct header_rule {
 struct policy {
     struct arena arena;
     int64_t schema, version;
+    int64_t needs_schema;  /* the lowest that has all that the document uses; at least `schema` is what an edge must read */
     uint64_t max_inflight; /* 0: the policy sets none */
     struct {
-        bool rate_limit, block;
+        bool rate_limit, auth, block;
     } kill_switch;
+    enum charge_mode charge;
+    struct backstop backstop;
+    struct {
+        uint64_t body_limit, upstream_timeout_ms, body_read_timeout_ms;
+    } limits; /* of global.defaults */
     const struct template *defaults[KIND_N];
+    const struct cors_policy *cors_policies;
+    size_t n_cors_policies;
+    struct locale_settings locale;
+    struct forward_filter forward;
+    const struct issuer *issuers;
+    size_t n_issuers;
+    uint32_t default_accepted; /* 1 << index of issuers */
     struct expr_set *config_set, *rate_set, *header_set;
     const struct config_rule *config_rules;
     const struct rate_rule *rate_rules;
     const struct header_rule *header_rules;
     size_t n_config_rules, n_rate_rules, n_header_rules;
+    bool reads_verified_bot; /* an enabled rule reads client.verified_bot */
 };
 
-/* document: a bare <config> or an envelope (has "active"; then that is compiled and paths start with /active). On any error *out is untouched.
- * Faults and warnings are added, all at once, in the order of the language's members; a schema that is too new is the only fault then, since
- * nothing else of such a document can be judged. The policy keeps nothing of the document.
- *
- * Defaults where a member is absent: enabled true; burst = limit; action block; on_missing_key fallback_ip; fail_mode open; kill switches off;
- * no rules. Required: schema, version, global.defaults.responses (every kind; forbidden may be missing while nothing of schema 4 is used: no
- * block setting, no forbidden response, kill_switch.block not on), of each rule id, expression and settings or ops, of a rate-limit rule
- * algorithm, limit, period and key. Disabled rules are checked like others, but do not count as site-wide.
- *
- * Parts of the language that this build cannot enforce are refused by name (ERR_UNSUPPORTED), whatever their value. */
-MUSTUSE bool policy_compile(const json_t *document, struct policy **out, struct errlist *errors, struct errlist *warnings);
+/* What surrounds the document. */
+struct policy_options {
+    const struct expr_deployment *deployment;
+    /* true: for serving; what this build cannot enforce is a fault (ERR_UNSUPPORTED). false: for looking at it; a warning (not_enforced). */
+    bool to_serve;
+    uint64_t connect_timeout_ms; /* an upstream_timeout below it is warned about; 0: unknown */
+    int64_t now_ms;              /* since 1970 UTC, for rules that have expired (a warning); 0: not asked */
+};
+/* Every field available, nothing to serve, no connect timeout, no time. */
+extern const struct policy_options policy_options_any;
+
+/* document: a bare <config> or an envelope (has "active"; then that is compiled and paths start with /active; a "candidate" is held to the
+ * same rules and dropped). On any error *out is untouched. Faults and warnings are added, all at once, in the order of the language's
+ * members; a schema that is too new is the only fault then, since nothing else of such a document can be judged. The policy keeps nothing of
+ * the document. Members, their defaults and bounds: schemas/policy.def. Disabled rules are checked like others, but do not count as
+ * site-wide. */
+MUSTUSE bool policy_compile(const json_t *document, const struct policy_options *options, struct policy **out, struct errlist *errors,
+                            struct errlist *warnings);
 /* jx_load, then policy_compile. */
-MUSTUSE bool policy_load(const char *file, struct policy **out, struct errlist *errors, struct errlist *warnings);
+MUSTUSE bool policy_load(const char *file, const struct policy_options *options, struct policy **out, struct errlist *errors,
+                         struct errlist *warnings);
 void policy_free(struct policy **p);
 
 /* --- Decisions about one request: pure functions, called by the agent's steps and by simulate in the same order. --- */
@@ -113,11 +240,19 @@ struct rule_hits {
 };
 
 struct settings {
-    enum block_mode block; /* after kill_switch.block: BLOCK_UNSET reads as none */
-    bool ratelimit_headers;
+    enum auth_mode auth;            /* after kill_switch.auth: never AUTH_UNSET */
+    uint32_t accepted;              /* issuers; 0 where auth is none */
+    const struct cors_policy *cors; /* NULL: none */
+    bool locale;
     const struct template *responses[KIND_N];
+    uint64_t body_limit, upstream_timeout_ms, body_read_timeout_ms;
+    bool ratelimit_headers;
+    enum block_mode block; /* after kill_switch.block: BLOCK_UNSET reads as none */
 };
-/* Rules apply in order, a later one overwrites the same setting (responses: per kind). False: no memory. */
+/* The settings of a request that no rule matches. */
+void policy_default_settings(const struct policy *p, struct settings *out);
+/* Rules apply in order, a later one overwrites the same setting (responses: per kind; auth: mode and accepted together). A rule whose
+ * expression ends in an error contributes `block: block` and `auth: required` only. False: no memory. */
 MUSTUSE bool policy_config(const struct policy *p, const struct request_view *r, struct arena *a, struct settings *out, struct rule_hits *hits);
 
 /* The rate-limit rules to charge: site-wide ones always, then matching ones in order up to the cap, blocking ones before shadow ones (the
@@ -147,7 +282,7 @@ MUSTUSE bool policy_limit_headers(const struct limit_report *reports, size_t n, 
 
 /* Header operations of the matching rules, in order, on a working copy of the request's headers; del and add are the difference as
  * HAProxy's binary lists, names lower case: each changed name is deleted once and added with the values it has now. result: the headers after
- * that. False: no memory or the lists do not fit (compile bounds what `set` can write, so it always fits). */
+ * that. False: no memory or the lists do not fit. */
 struct header_edit {
     struct headers result;
     struct str del, add; /* empty when there is nothing to do */

@@ -36,7 +36,7 @@ static bool is_client_controlled(const char *field)
         const char *name;
         bool client_controlled;
     } fields[] = {
-#define FIELD_ROW(id, name, type, keyed, phases, client_controlled, meaning) {name, client_controlled},
+#define FIELD_ROW(id, name, type, list, key, phases, source, client, absent, meaning) {name, client},
 #include "schemas/fields.def"
 #undef FIELD_ROW
     };

@@ -38,7 +38,7 @@ static int check(const void *call, struct errlist *errors, struct errlist *warni
     const char *file = ((const struct check_call *) call)->file;
     bool as_json = ((const struct check_call *) call)->as_json;
     struct policy *policy = NULL;
-    bool ok = policy_load(file, &policy, errors, warnings);
+    bool ok = policy_load(file, &policy_options_any, &policy, errors, warnings);
     if (as_json) {
         print_json(errors, warnings);
     } else {

@@ -42,7 +42,7 @@ static int run(const void *call, struct errlist *errors, struct errlist *warning
     const char *policy_file = ((const struct simulate_call *) call)->policy_file;
     const char *request_file = ((const struct simulate_call *) call)->request_file;
     struct policy *policy = NULL;
-    if (!policy_load(policy_file, &policy, errors, warnings)) {
+    if (!policy_load(policy_file, &policy_options_any, &policy, errors, warnings)) {
         cli_print_faults(stderr, policy_file, "error", errors);
         return cli_exit_code(errors);
     }

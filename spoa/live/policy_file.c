@@ -76,7 +76,7 @@ bool policy_file_load(struct policy_file *f)
         return false;
     }
     struct policy *policy = NULL;
-    bool ok = policy_load(f->path, &policy, &errors, &warnings);
+    bool ok = policy_load(f->path, &policy_options_any, &policy, &errors, &warnings);
     log_faults(f->path, &warnings, LOG_LEVEL_WARN, "policy_warning");
     if (ok) {
         ok = publish(f, policy);

@@ -34,7 +34,7 @@ static void set_up(void)
     request_context_init(&context, &settings);
     source.released = released;
     GUARANTEE(errlist_init(&errors, 0) && errlist_init(&warnings, 0));
-    GUARANTEE(policy_load("tests/cases/request/policy.json", &policy, &errors, &warnings));
+    GUARANTEE(policy_load("tests/cases/request/policy.json", &policy_options_any, &policy, &errors, &warnings));
     GUARANTEE(lease_publish(&source, slots, 1, policy) && lease_refresh(&context.lease_slot));
     errlist_release(&errors);
     errlist_release(&warnings);

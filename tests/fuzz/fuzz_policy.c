@@ -90,7 +90,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!jx_parse((struct str){(const char *) data, size}, JX_DOCUMENT_MAX_BYTES, &document, &e))
         return 0;
     GUARANTEE(errlist_init(&errors, 0) && errlist_init(&warnings, 0));
-    bool ok = policy_compile(document, &p, &errors, &warnings);
+    bool ok = policy_compile(document, &policy_options_any, &p, &errors, &warnings);
     json_decref(document); /* the policy must not need it any more */
     GUARANTEE(ok == (errors.n == 0) && ok == (p != NULL));
     if (ok) {

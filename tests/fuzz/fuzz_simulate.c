@@ -33,7 +33,7 @@ static const struct policy *policy(void)
     err_clear(&e);
     GUARANTEE(errlist_init(&errors, 0) && errlist_init(&warnings, 0));
     GUARANTEE(jx_parse((struct str){text, sizeof document - 1}, JX_DOCUMENT_MAX_BYTES, &parsed, &e));
-    GUARANTEE(policy_compile(parsed, &p, &errors, &warnings));
+    GUARANTEE(policy_compile(parsed, &policy_options_any, &p, &errors, &warnings));
     json_decref(parsed);
     errlist_release(&errors);
     errlist_release(&warnings);

@@ -76,7 +76,7 @@ bool notify_bench_publish(struct notify_bench *b, const char *policy_file)
     struct policy *policy = NULL;
     if (!errlist_init(&errors, 0) || !errlist_init(&warnings, 0))
         return false;
-    bool ok = policy_load(policy_file, &policy, &errors, &warnings);
+    bool ok = policy_load(policy_file, &policy_options_any, &policy, &errors, &warnings);
     for (size_t i = 0; i < errors.n; i++)
         fprintf(stderr, "%s: %s: %s\n", policy_file, errors.items[i].path, errors.items[i].text);
     ok = ok && notify_bench_publish_policy(b, policy);

@@ -156,7 +156,7 @@ struct policy *policy_case_compile(const json_t *row)
 
     CU_ASSERT_FATAL(errlist_init(&errors, 0) && errlist_init(&warnings, 0));
     json_t *document = policy_case_document(row);
-    bool ok = policy_compile(document, &p, &errors, &warnings);
+    bool ok = policy_compile(document, &policy_options_any, &p, &errors, &warnings);
     if (!ok)
         policy_case_check_faults(row, "faults", NULL, &errors);
     CU_ASSERT_FATAL(ok);

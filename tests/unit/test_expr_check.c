@@ -15,7 +15,7 @@ static void check_meaning(const json_t *row)
         return;
     for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++) {
         expr_errors.n = 0;
-        CASE_CHECK(row, expr_check(x, phases[i], "/x", &expr_errors) == (expr_errors.n == 0));
+        CASE_CHECK(row, expr_check(x, &(struct expr_context){phases[i], &expr_deployment_any, 2, "/x"}, &expr_errors, &expr_errors) == (expr_errors.n == 0));
         expr_row_check_errors(row, true);
     }
 }
@@ -31,7 +31,7 @@ static bool can_match(const char *field, const char *operator_name, struct str v
     json_t *ast = json_pack("{s:s,s:s,s:o*}", "field", field, "operator", operator_name, "value",
                             json_stringn(value.p, value.len));
     const struct expr *x = expr_row_decode(ast);
-    bool ok = x != NULL && expr_check(x, EXPR_CONFIG, "", &expr_errors);
+    bool ok = x != NULL && expr_check(x, &(struct expr_context){EXPR_CONFIG, &expr_deployment_any, 2, ""}, &expr_errors, &expr_errors);
 
     json_decref(ast);
     expr_forget();

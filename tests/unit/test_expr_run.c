@@ -17,7 +17,7 @@ static bool add(struct expr_set *set, struct str text, const json_t *row, size_t
     if (!CASE_CHECK_GOT(row, expr_parse(text, &expr_arena, &x, &e), str_of(e.text)))
         return false;
     CU_ASSERT_FATAL(errlist_init(&errors, 0));
-    ok = CASE_CHECK_GOT(row, expr_check(x, EXPR_CONFIG, "", &errors),
+    ok = CASE_CHECK_GOT(row, expr_check(x, &(struct expr_context){EXPR_CONFIG, &expr_deployment_any, 2, ""}, &errors, &errors),
                         errors.n > 0 ? str_of(errors.items[0].text) : STR_NONE);
     errlist_release(&errors);
     return ok && CASE_CHECK(row, expr_set_add(set, x, program));
@@ -203,7 +203,7 @@ static void no_memory(void)
 
 /* ---- every cell of the tables has its rows ---- */
 
-enum { T_STRING = 1, T_INT = 2, T_IP = 4, T_BOOL = 8 };
+enum { T_STRING = 1, T_INT = 2, T_IP = 4, T_BOOL = 8, T_SIGNAL = 16 };
 
 struct cell {
     const char *name;
@@ -211,7 +211,7 @@ struct cell {
 };
 
 static const struct cell fields[] = {
-#define FIELD_ROW(id, name, type, keyed, phases, client_controlled, meaning) {name, T_##type},
+#define FIELD_ROW(id, name, type, list, key, phases, source, client, absent, meaning) {name, T_##type},
 #include "schemas/fields.def"
 #undef FIELD_ROW
 };

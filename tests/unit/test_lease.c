@@ -19,7 +19,7 @@ static struct policy *load(void)
     struct errlist errors, warnings;
     struct policy *p = NULL;
     CU_ASSERT_FATAL(errlist_init(&errors, 0) && errlist_init(&warnings, 0));
-    CU_ASSERT_FATAL(policy_load(file, &p, &errors, &warnings));
+    CU_ASSERT_FATAL(policy_load(file, &policy_options_any, &p, &errors, &warnings));
     errlist_release(&errors);
     errlist_release(&warnings);
     return p;

@@ -36,7 +36,7 @@ static void fault_rows(void)
     {
         struct policy *untouched = NULL, *p = untouched;
         json_t *document = policy_case_document(row);
-        CASE_CHECK(row, !policy_compile(document, &p, &errors, &warnings) && p == untouched);
+        CASE_CHECK(row, !policy_compile(document, &policy_options_any, &p, &errors, &warnings) && p == untouched);
         policy_case_check_faults(row, "faults", json_object_get(row, "errors"), &errors);
         json_decref(document);
         forget_faults();
@@ -53,7 +53,7 @@ static void valid_rows(void)
     {
         struct policy *p = NULL;
         json_t *document = policy_case_document(row);
-        CASE_CHECK(row, policy_compile(document, &p, &errors, &warnings) && p);
+        CASE_CHECK(row, policy_compile(document, &policy_options_any, &p, &errors, &warnings) && p);
         policy_case_check_faults(row, "faults", NULL, &errors);
         policy_case_check_faults(row, "warnings", json_object_get(row, "warnings"), &warnings);
         json_decref(document);
@@ -69,7 +69,7 @@ static void contents(void)
     struct policy *p = NULL;
     const struct rate_rule *login, *trial;
 
-    CU_ASSERT_FATAL(policy_load("tests/cases/policy/full.json", &p, &errors, &warnings));
+    CU_ASSERT_FATAL(policy_load("tests/cases/policy/full.json", &policy_options_any, &p, &errors, &warnings));
     CU_ASSERT_EQUAL(p->schema, 6);
     CU_ASSERT_EQUAL(p->version, 3);
     CU_ASSERT_EQUAL(p->max_inflight, 5000);
@@ -98,7 +98,7 @@ static void built_in_forbidden(void)
     char storage[256];
     struct buf b;
 
-    CU_ASSERT_FATAL(policy_load("tests/cases/policy/minimal.json", &p, &errors, &warnings));
+    CU_ASSERT_FATAL(policy_load("tests/cases/policy/minimal.json", &policy_options_any, &p, &errors, &warnings));
     buf_init(&b, storage, sizeof storage);
     template_render(p->defaults[KIND_FORBIDDEN], &v, &b);
     CU_ASSERT(str_eq(buf_str(&b), STR("{\"error\":\"forbidden\",\"request_id\":\"id-1\"}")));
@@ -133,7 +133,7 @@ static const struct err *load(struct str content, off_t size)
     CU_ASSERT_FATAL(fd >= 0);
     CU_ASSERT_FATAL(write(fd, content.p, content.len) == (ssize_t) content.len && (size == 0 || ftruncate(fd, size) == 0));
     close(fd);
-    CU_ASSERT_FALSE(policy_load(file, &p, &errors, &warnings));
+    CU_ASSERT_FALSE(policy_load(file, &policy_options_any, &p, &errors, &warnings));
     unlink(file);
     CU_ASSERT_PTR_NULL(p);
     CU_ASSERT_EQUAL_FATAL(errors.n, 1);
@@ -166,11 +166,11 @@ static void bad_files(void)
     check_load(STR("{\"schema\":6} {}"), ERR_SYNTAX, "one document");
     CU_ASSERT_EQUAL(load(STR("{"), 50L * 1024 * 1024)->code, ERR_TOO_LARGE);
 
-    CU_ASSERT_FALSE(policy_load("tests/cases/policy", &p, &errors, &warnings));
+    CU_ASSERT_FALSE(policy_load("tests/cases/policy", &policy_options_any, &p, &errors, &warnings));
     CU_ASSERT_EQUAL(errors.items[0].code, ERR_UNREADABLE);
     CU_ASSERT(strstr(errors.items[0].text, "directory") != NULL);
     forget_faults();
-    CU_ASSERT_FALSE(policy_load("tests/cases/policy/absent.json", &p, &errors, &warnings));
+    CU_ASSERT_FALSE(policy_load("tests/cases/policy/absent.json", &policy_options_any, &p, &errors, &warnings));
     CU_ASSERT_EQUAL(errors.items[0].code, ERR_UNREADABLE);
     forget_faults();
 }
