@@ -270,7 +270,7 @@ run_soak = $(Q)EDGE_SPOA_BIN=$(CURDIR)/build/release/edge-spoa EDGE_HAPROXY=$(HA
 # ---- targets ----
 
 .PHONY: help all deps demo demo-down unit replay sim corpus e2e test asan tsan cover lint lint-headers fuzz bench \
-	bench-instructions soak-exchange soak-limit soak-valkey test-haproxy34 test-debian13 clean distclean
+	bench-expr bench-instructions soak-exchange soak-limit soak-valkey test-haproxy34 test-debian13 clean distclean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' Makefile
@@ -352,6 +352,13 @@ fuzz: $(DEPS_TEST) $(FUZZ_WANTED:%=build/fuzz/fuzz_%) ## libFuzzer for T seconds
 
 bench: all deps .deps/apt-bench.stamp ## benchmarks, one JSON line each (BENCH="--short --table")
 	$(Q)/usr/bin/python3 tests/bench/bench.py $(BENCH)
+
+build/release/bench_expr: build/release/obj/tests/bench/bench_expr.o build/release/libcommon.a
+	@echo "  LD    $@"
+	$(Q)$(release_CC) $(CFLAGS_ALL) $(release_CFLAGS) $(LDFLAGS_ALL) -o $@ $^ $(LIBS)
+
+bench-expr: build/release/bench_expr ## CPU time of expressions a request, one JSON line a shape of policy (BENCH="distinct")
+	$(Q)build/release/bench_expr $(BENCH)
 
 bench-instructions: all deps .deps/apt-bench.stamp ## user instructions per request of HAProxy and agent, by callgrind (BENCH="--rows bare-3.2")
 	$(Q)/usr/bin/python3 tests/bench/instructions.py $(BENCH)

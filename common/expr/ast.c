@@ -1,4 +1,4 @@
-/* The tree: its canonical form, its limits, and the address literals in it. */
+/* The tree: its canonical form and its limits. */
 #include "common/expr/expr_priv.h"
 
 const char *const combinator_names[] = {[AND] = "and", [OR] = "or", NULL};
@@ -127,60 +127,4 @@ bool expr_is_true(const struct expr *x)
 size_t expr_n_conditions(const struct expr *x)
 {
     return x->n_conditions;
-}
-
-enum { VALUE_SHOWN = 64 };
-
-/* "first..last", both of one family. False without a fault when text is none; *found says whether it has the dots. */
-static bool read_range(struct str text, struct addr_range *out, bool *found, struct err *e)
-{
-    size_t dots = str_find(text, STR(".."));
-    struct str shown = str_cut_utf8(text, VALUE_SHOWN);
-    struct addr_range r;
-
-    *found = dots != SIZE_MAX;
-    if (!*found)
-        return false;
-    if (!addr_parse(str_sub(text, 0, dots), &r.first) || !addr_parse(str_sub(text, dots + 2, text.len), &r.last))
-        return err_set(e, ERR_BAD_VALUE, "", "\"%.*s\" is no range: write two addresses, such as 192.0.2.1..192.0.2.9",
-                       STR_ARG(shown));
-    if (addr_is_v4(&r.first) != addr_is_v4(&r.last))
-        return err_set(e, ERR_BAD_VALUE, "", "\"%.*s\" mixes IPv4 and IPv6: write a range for each", STR_ARG(shown));
-    if (addr_cmp(&r.first, &r.last) > 0)
-        return err_set(e, ERR_BAD_VALUE, "", "\"%.*s\" ends before it begins: swap its addresses", STR_ARG(shown));
-    *out = r;
-    return true;
-}
-
-/* The most helpful words for what is neither an address nor a CIDR. */
-static bool no_address(struct str text, struct err *e)
-{
-    struct str shown = str_cut_utf8(text, VALUE_SHOWN);
-    size_t zone = str_find_byte(text, '%'), slash = str_find_byte(text, '/');
-    struct addr before;
-
-    if (zone != SIZE_MAX && addr_parse(str_sub(text, 0, zone), &before))
-        return err_set(e, ERR_EXPR_NEVER_MATCHES, "",
-                       "\"%.*s\" can never match: a client's address has no zone; write %.*s", STR_ARG(shown),
-                       STR_ARG(str_sub(text, 0, zone)));
-    if (slash != SIZE_MAX && addr_parse(str_sub(text, 0, slash), &before))
-        return err_set(e, ERR_BAD_VALUE, "",
-                       "\"%.*s\" is no CIDR: the prefix length is wrong, or bits behind it are set as in 10.0.0.1/8",
-                       STR_ARG(shown));
-    return err_set(e, ERR_BAD_VALUE, "", "\"%.*s\" is no address such as 192.0.2.1 or 2001:db8::1", STR_ARG(shown));
-}
-
-bool value_read_addresses(struct value *v, enum op op, struct err *e)
-{
-    const struct operator_info *info = operator_info(op);
-    bool has_dots;
-    struct addr single;
-
-    if (read_range(v->text, &v->range, &has_dots, e) || (!has_dots && addr_parse_cidr(v->text, &v->range))) {
-        if (info->set || addr_parse(v->text, &single))
-            return true;
-        return err_set(e, ERR_EXPR_TYPE, "", "%s compares with one address: for several use %s {%.*s}", info->name,
-                       operator_info(info->negated ? OP_NOT_IN : OP_IN)->name, STR_ARG(str_cut_utf8(v->text, 100)));
-    }
-    return has_dots ? false : no_address(v->text, e);
 }

@@ -1,132 +1,20 @@
-/* What only meaning can refuse: a field that the phase does not have, and literals that the field can never equal,
- * hold, begin or end with. Such a rule would look active and do nothing. */
-#include "common/expr/expr_priv.h"
+/* What only meaning can refuse: a field, signal or operator that the phase or the deployment does not have, and literals
+ * that the field can never have. What is legal but surely not meant becomes a warning. */
+#include "common/expr/literal_priv.h"
 
 #include <stdio.h>
 
-/* Which part of the field's value a literal is compared with. A negated operator is the negation of its positive form,
- * so its literal is held to the same rules: a `ne` that is always true is as dead as an `eq` that never is. */
-enum part { WHOLE, BEGINNING, ENDING, INSIDE };
+enum { VALUE_SHOWN = 100, SCRATCH_BLOCK_BYTES = 4096, TEXT_SHOWN = 200 };
 
-static enum part part_of(enum op op)
-{
-    if (op == OP_CONTAINS)
-        return INSIDE;
-    if (op == OP_STARTS_WITH)
-        return BEGINNING;
-    return op == OP_ENDS_WITH ? ENDING : WHOLE;
-}
+struct checker {
+    const struct expr_context *context;
+    struct errlist *errors, *warnings;
+    struct arena scratch;
+    bool ok;
+};
 
-static bool has_byte(struct str s, char byte)
-{
-    return str_find_byte(s, byte) != SIZE_MAX;
-}
-
-static bool is_address_byte(char c)
-{
-    return ascii_is_digit(c) || (c >= 'a' && c <= 'f') || c == ':' || c == '.';
-}
-
-/* Each of the next three says why v can never be that part of the field's value, and what would be right; NULL: it can.
- */
-
-/* Only an IPv6 address keeps a ':' once the port is off. */
-static const char *host_reason(struct str v, enum part part)
-{
-    static const char *const no_port = "http.host has no port: leave it out";
-    struct addr whole;
-
-    for (size_t i = 0; i < v.len; i++)
-        if (ascii_lower(v.p[i]) != v.p[i])
-            return "http.host is always lower case: write it so";
-    if (has_byte(v, '[') || has_byte(v, ']'))
-        return "http.host has no brackets: write an IPv6 address without them";
-    if ((part == WHOLE || part == ENDING) && str_ends(v, STR(".")))
-        return "http.host has no dot at its end: leave it out";
-    if (!has_byte(v, ':'))
-        return NULL;
-    for (size_t i = 0; i < v.len; i++)
-        if (!is_address_byte(v.p[i]))
-            return no_port;
-    return part == WHOLE && !addr_parse(v, &whole) ? no_port : NULL;
-}
-
-/* Every other method is refused before rules are asked. */
-static const char *method_reason(struct str v, enum part part)
-{
-    (void)part;
-    for (size_t i = 0; i < v.len; i++) {
-        if (!ascii_is_tchar(v.p[i]))
-            return "a method is an RFC 9110 token such as GET";
-        if (v.p[i] >= 'a' && v.p[i] <= 'z')
-            return "a method is upper case (others are refused with 400): write it so";
-    }
-    return v.len == 0 ? "a method has at least one character" : NULL;
-}
-
-/* Whether v has a whole "." or ".." segment: one that a '/' or the end of the path bounds on either side. */
-static bool has_dot_segment(struct str v, enum part part)
-{
-    bool ends_path = part == WHOLE || part == ENDING;
-
-    for (size_t from = str_find_byte(v, '/'); from < v.len;) {
-        struct str rest = str_sub(v, from + 1, v.len);
-        size_t slash = str_find_byte(rest, '/');
-        struct str segment = str_sub(rest, 0, slash);
-
-        if ((str_eq(segment, STR(".")) || str_eq(segment, STR(".."))) && (slash != SIZE_MAX || ends_path))
-            return true;
-        from = slash == SIZE_MAX ? v.len : from + 1 + slash;
-    }
-    return false;
-}
-
-/* Holds v against common/http/path.h: what normalisation removes or the edge refuses is in no path that a rule sees. */
-static const char *path_reason(struct str v, enum part part)
-{
-    if ((part == WHOLE || part == BEGINNING) && !str_starts(v, STR("/")))
-        return "a path begins with /: write it so";
-    if (has_byte(v, '\\'))
-        return "a path with a backslash is refused with 400";
-    if (has_byte(v, ';'))
-        return "rules see paths without their ;parameters: leave them out";
-    if (str_find(v, STR("//")) != SIZE_MAX)
-        return "rules see // as /: write it so";
-    if (has_dot_segment(v, part))
-        return "rules see paths without . segments, and .. is refused with 400: leave them out";
-    return NULL;
-}
-
-static const char *never_matches(enum field f, struct str v, enum part part)
-{
-    if (f == FIELD_HTTP_HOST)
-        return host_reason(v, part);
-    if (f == FIELD_HTTP_METHOD)
-        return method_reason(v, part);
-    return f == FIELD_HTTP_PATH ? path_reason(v, part) : NULL;
-}
-
-enum { VALUE_SHOWN = 100 };
-
-/* An empty beginning, ending or inside is refused whatever the field: it matches always, and `true` is the one way to
- * say so. An empty host is what a request without Host has, so that can be asked for. */
-static bool check_value(const struct condition *c, const struct value *v, struct err *e)
-{
-    enum part part = part_of(c->op);
-    const char *reason;
-
-    if (part != WHOLE && v->text.len == 0)
-        return err_set(e, ERR_BAD_VALUE, "", "%s an empty text is always so: leave the condition out",
-                       operator_info(c->op)->name);
-    reason = never_matches(c->field, v->text, part);
-    if (reason == NULL)
-        return true;
-    return err_set(e, ERR_EXPR_NEVER_MATCHES, "", "\"%.*s\" can never match: %s",
-                   STR_ARG(str_cut_utf8(v->text, VALUE_SHOWN)), reason);
-}
-
-/* Notes e at path and, for a tree that came from JSON, at its member below that. */
-static void note(struct errlist *errors, const char *path, const struct condition *c, const char *member,
+/* Notes e in l at the context's path and, for a tree that came from JSON, at the condition's member below that. */
+static void note(const struct checker *k, struct errlist *l, const struct condition *c, const char *member,
                  struct pos pos, struct err *e)
 {
     struct buf b;
@@ -134,48 +22,250 @@ static void note(struct errlist *errors, const char *path, const struct conditio
     e->line = pos.line;
     e->column = pos.column;
     buf_init(&b, e->path, sizeof(e->path) - 1);
-    buf_put_cstr(&b, path);
+    buf_put_cstr(&b, k->context->path);
     if (pos.line == 0) {
         buf_put(&b, c->pointer);
         buf_put_cstr(&b, member);
     }
     e->path[b.len] = '\0';
-    errlist_add_err(errors, e);
+    errlist_add_err(l, e);
 }
 
-static bool check_condition(const struct condition *c, enum expr_phase phase, const char *path, struct errlist *errors)
+static void refuse(struct checker *k, const struct condition *c, const char *member, struct pos pos, struct err *e)
 {
-    bool ok = true;
+    k->ok = false;
+    note(k, k->errors, c, member, pos, e);
+}
 
-    if ((field_info(c->field)->phases & phase) == 0) {
-        struct err e = {0};
+/* ---- what the phase and the deployment have ---- */
 
-        ok = err_set(&e, ERR_EXPR_FIELD_UNAVAILABLE, "", "%s is not known yet when these rules are asked",
-                     field_info(c->field)->name);
-        note(errors, path, c, "/field", c->pos, &e);
+static bool has_source(const struct expr_deployment *d, enum expr_source s)
+{
+    return !expr_source_is_viewer(s) || (d->sources >> s & 1) != 0;
+}
+
+static char fold_name(char c)
+{
+    return c == '_' ? '-' : ascii_lower(c);
+}
+
+/* Upstreams may read '_' as '-': either spelling is the same name. */
+static bool is_unreadable(const struct expr_deployment *d, struct str name)
+{
+    for (size_t i = 0; i < d->n_unreadable; i++) {
+        struct str other = d->unreadable[i];
+        size_t n = 0;
+
+        while (n < name.len && other.len == name.len && fold_name(name.p[n]) == fold_name(other.p[n]))
+            n++;
+        if (other.len == name.len && n == name.len)
+            return true;
     }
+    return false;
+}
+
+static void check_field(struct checker *k, const struct condition *c)
+{
+    const struct field_info *info = field_info(c->field);
+    const struct expr_deployment *d = k->context->deployment;
+    struct err e = {0};
+
+    if ((info->phases & k->context->phase) == 0) {
+        err_set(&e, ERR_EXPR_FIELD_UNAVAILABLE, "", "%s is not known yet when these rules are asked", info->name);
+        refuse(k, c, "/field", c->pos, &e);
+    } else if (!has_source(d, info->source)) {
+        err_set(&e, ERR_EXPR_FIELD_UNAVAILABLE, "",
+                "%s is not available: this deployment has no source for it; name a header for \"%s\" in VIEWER_HEADERS",
+                info->name, expr_source_name(info->source));
+        refuse(k, c, "/field", c->pos, &e);
+    } else if (info->key == KEY_HEADER && is_unreadable(d, c->key)) {
+        err_set(&e, ERR_RESERVED, "", "the header \"%.*s\" is a source of this deployment: no rule reads it",
+                STR_ARG(str_cut_utf8(c->key, VALUE_SHOWN)));
+        refuse(k, c, "/key", c->pos, &e);
+    } else if (c->op == OP_MATCHES && !d->allow_regex) {
+        err_set(&e, ERR_EXPR_REGEX, "",
+                "this deployment allows no regular expressions: use wildcard, or set "
+                "ALLOW_REGEX=true");
+        refuse(k, c, "/operator", c->pos, &e);
+    }
+    if (c->field == FIELD_HTTP_URI || c->field == FIELD_HTTP_FULL_URI) {
+        e = (struct err){0};
+        err_set(&e, ERR_RAW_URI, "",
+                "%s is the address as sent: other spellings of a path evade this; "
+                "http.request.uri.path has one spelling",
+                info->name);
+        note(k, k->warnings, c, "/field", c->pos, &e);
+    }
+}
+
+/* ---- literals ---- */
+
+static bool never_matches(struct str literal, const char *reason, struct err *e)
+{
+    return err_set(e, ERR_EXPR_NEVER_MATCHES, "", "\"%.*s\" can never match: %s",
+                   STR_ARG(str_cut_utf8(literal, VALUE_SHOWN)), reason);
+}
+
+/* s is the part of literal that is held to what the field can have; of a wildcard it is what stands around a star. A
+ * fault goes to e, a warning to w. */
+static bool check_part(const struct checker *k, const struct condition *c, struct str literal, struct str s,
+                       enum part part, struct err *e, struct err *w)
+{
+    bool folded = c->op == OP_WILDCARD;
+    const char *reason;
+
+    if (meaning_lacks_slash(c->field, s, part)) {
+        if (k->context->schema > 1)
+            return never_matches(literal, "a path begins with /: write it so", e);
+        err_set(w, ERR_PATH_WITHOUT_SLASH, "", "\"%.*s\" can never match: a path begins with /; write it so",
+                STR_ARG(str_cut_utf8(literal, VALUE_SHOWN)));
+        return true;
+    }
+    reason = meaning_refuses(c->field, s, part, folded);
+    if (reason != NULL)
+        return never_matches(literal, reason, e);
+    if (c->field == FIELD_HTTP_HEADERS_NAMES && part == WHOLE && is_unreadable(k->context->deployment, s))
+        return never_matches(literal, "rules do not see this header: it is a source of this deployment", e);
+    if (c->field == FIELD_HTTP_VERSION && s.len > 0 && !meaning_is_version(s, part))
+        err_set(w, ERR_UNKNOWN_VERSION, "", "no request has the HTTP version \"%.*s\": write 1.0, 1.1, 2.0 or 3.0",
+                STR_ARG(str_cut_utf8(literal, VALUE_SHOWN)));
+    return true;
+}
+
+static bool check_wildcard(struct checker *k, const struct condition *c, struct str literal, struct err *e,
+                           struct err *w)
+{
+    struct wildcard wildcard;
+
+    if (!wildcard_compile(literal, c->op == OP_STRICT_WILDCARD, &k->scratch, &wildcard, e))
+        return false;
+    if (wildcard.n_pieces == 1)
+        return check_part(k, c, literal, wildcard.pieces[0], WHOLE, e, w);
+    for (size_t i = 0; i < wildcard.n_pieces; i++) {
+        bool is_last = i + 1 == wildcard.n_pieces;
+        enum part part = i == 0 ? BEGINNING : is_last ? ENDING : INSIDE;
+
+        if (wildcard.pieces[i].len > 0 && !check_part(k, c, literal, wildcard.pieces[i], part, e, w))
+            return false;
+    }
+    return true;
+}
+
+/* An empty beginning, ending or inside is refused whatever the field: it is in every value. */
+static bool check_inexact(const struct checker *k, const struct condition *c, struct str literal, enum part part,
+                          struct err *e, struct err *w)
+{
+    if (literal.len == 0)
+        return err_set(e, ERR_BAD_VALUE, "", "%s an empty text is always so: %s", operator_info(c->op)->name,
+                       field_info(c->field)->absent == ABSENT_MISSING ? "for any value at all write wildcard \"*\""
+                                                                      : "leave the condition out");
+    return check_part(k, c, literal, literal, part, e, w);
+}
+
+static bool check_text(struct checker *k, const struct condition *c, struct str literal, struct err *e, struct err *w)
+{
+    const struct regex *regex;
+
+    switch (c->op) {
+    case OP_EQ:
+    case OP_NE:
+    case OP_IN:
+    case OP_NOT_IN:
+    case OP_LT:
+    case OP_LE:
+    case OP_GT:
+    case OP_GE:
+    case OP_N:
+        return check_part(k, c, literal, literal, WHOLE, e, w);
+    case OP_CONTAINS:
+        return check_inexact(k, c, literal, INSIDE, e, w);
+    case OP_STARTS_WITH:
+        return check_inexact(k, c, literal, BEGINNING, e, w);
+    case OP_ENDS_WITH:
+        return check_inexact(k, c, literal, ENDING, e, w);
+    case OP_WILDCARD:
+    case OP_STRICT_WILDCARD:
+        return check_wildcard(k, c, literal, e, w);
+    case OP_MATCHES:
+        break;
+    }
+    return !k->context->deployment->allow_regex || regex_compile(literal, &k->scratch, &regex, e);
+}
+
+static bool check_value(struct checker *k, const struct condition *c, const struct value *v, struct err *e,
+                        struct err *w)
+{
+    const char *reason;
+
+    switch (field_info(c->field)->type) {
+    case T_STRING:
+        return check_text(k, c, v->text, e, w);
+    case T_INT:
+        reason = meaning_refuses_int(c->field, v, c->op);
+        return reason == NULL || never_matches(v->text, reason, e);
+    case T_SIGNAL:
+        if (has_source(k->context->deployment, signal_info(v->signal)->source))
+            return true;
+        return err_set(e, ERR_EXPR_FIELD_UNAVAILABLE, "",
+                       "the signal \"%s\" is not available: it needs a header for \"%s\" in VIEWER_HEADERS",
+                       signal_info(v->signal)->name, expr_source_name(signal_info(v->signal)->source));
+    default:
+        return true;
+    }
+}
+
+static void check_condition(struct checker *k, const struct condition *c)
+{
+    check_field(k, c);
     for (size_t i = 0; i < c->n_values; i++) {
-        struct err e = {0};
+        struct err e = {0}, w = {0};
         char member[32] = "/value";
 
-        if (check_value(c, &c->values[i], &e))
-            continue;
-        ok = false;
         if (operator_info(c->op)->set)
             snprintf(member, sizeof(member), "/value/%zu", i);
-        note(errors, path, c, member, c->values[i].pos, &e);
+        if (!check_value(k, c, &c->values[i], &e, &w))
+            refuse(k, c, member, c->values[i].pos, &e);
+        else if (w.code != ERR_NONE)
+            note(k, k->warnings, c, member, c->values[i].pos, &w);
     }
-    return ok;
 }
 
 /* Recursion ends: a tree is at most EXPR_NESTING_MAX groups deep. */
-bool expr_check(const struct expr *x, const struct expr_context *context, struct errlist *errors, struct errlist *warnings)
+static void check_tree(struct checker *k, const struct expr *x)
 {
-    bool ok = true;
-
     if (!x->is_group)
-        return check_condition(&x->condition, context->phase, context->path, errors);
-    for (size_t i = 0; i < x->group.n_rules; i++)
-        ok = expr_check(x->group.rules[i], context, errors, warnings) && ok;
-    return ok;
+        check_condition(k, &x->condition);
+    else
+        for (size_t i = 0; i < x->group.n_rules; i++)
+            check_tree(k, x->group.rules[i]);
+}
+
+static void warn_of_contradiction(const struct checker *k, const struct expr *x)
+{
+    static const struct condition whole = {.n_values = 0};
+    const struct condition *at;
+    char storage[2 * TEXT_SHOWN];
+    struct err e = {0};
+    struct buf text;
+
+    buf_init(&text, storage, sizeof(storage));
+    if (!contradiction_find(x, &at, &text))
+        return;
+    err_set(&e, ERR_NEVER_TRUE, "", "this never matches: %.*s", STR_ARG(buf_str(&text)));
+    if (at == NULL)
+        at = &whole;
+    note(k, k->warnings, at, "", at->pos, &e);
+}
+
+bool expr_check(const struct expr *x, const struct expr_context *context, struct errlist *errors,
+                struct errlist *warnings)
+{
+    struct checker k = {.context = context, .errors = errors, .warnings = warnings, .ok = true};
+
+    arena_init(&k.scratch, SCRATCH_BLOCK_BYTES, 0);
+    check_tree(&k, x);
+    if (k.ok)
+        warn_of_contradiction(&k, x);
+    arena_release(&k.scratch);
+    return k.ok;
 }

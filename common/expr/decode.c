@@ -1,9 +1,11 @@
 /* Reads a tree from its JSON form, strictly: every fault is noted at its place, and one fault refuses the whole. */
-#include "common/expr/expr_priv.h"
+#include "common/expr/literal_priv.h"
+
+#include <stdio.h>
 
 /* Everything in a tree takes at least two bytes of its canonical text; what can't fit is refused before it takes
  * memory. */
-enum { PARTS_MAX = EXPR_TEXT_MAX / 2 };
+enum { PARTS_MAX = EXPR_TEXT_MAX / 2, INT_TEXT_MAX = 24 };
 
 struct decoder {
     struct builder builder;
@@ -53,9 +55,33 @@ static bool decode_name(const struct jx *j, struct str *out)
     return false;
 }
 
-static bool decode_field(const struct jx *leaf, struct condition *c)
+/* Of a field that is known. */
+static bool decode_key(struct decoder *d, const struct jx *leaf, struct condition *c)
 {
-    struct jx field = jx_member(leaf, "field"), key = jx_member(leaf, "key");
+    struct jx key = jx_member(leaf, "key");
+    struct err e = {0};
+    struct str text;
+
+    if (key.value != NULL) {
+        if (!is_string(&key, &text)) {
+            jx_fault(&key, ERR_EXPR_KEY,
+                     field_info(c->field)->key == KEY_NONE ? "%s takes no key: leave it out"
+                                                           : "%s takes a string as its key",
+                     field_info(c->field)->name);
+            return false;
+        }
+        if (!arena_copy_str(d->builder.arena, text, &c->key))
+            err_set(&e, ERR_NO_MEMORY, "", "no memory for this key");
+    }
+    if (e.code == ERR_NONE && literal_key_ok(c->field, c->key, &e))
+        return true;
+    note(&key, &e);
+    return false;
+}
+
+static bool decode_field(struct decoder *d, const struct jx *leaf, struct condition *c)
+{
+    struct jx field = jx_member(leaf, "field");
     struct err e = {0};
     struct str name;
 
@@ -66,11 +92,7 @@ static bool decode_field(const struct jx *leaf, struct condition *c)
         note(&field, &e);
         return false;
     }
-    if (field_info(c->field)->key == KEY_NONE && key.value != NULL) {
-        jx_fault(&key, ERR_BAD_VALUE, "%s takes no key", field_info(c->field)->name);
-        return false;
-    }
-    return true;
+    return decode_key(d, leaf, c);
 }
 
 static bool decode_operator(const struct jx *leaf, struct condition *c)
@@ -88,24 +110,58 @@ static bool decode_operator(const struct jx *leaf, struct condition *c)
     return false;
 }
 
+/* The text of a literal, as it would stand in an expression's text without quotes and escapes. False when j is of another
+ * JSON type than the field takes. storage holds what is no string of the document. */
+static bool literal_text(const struct jx *j, const struct condition *c, char storage[static INT_TEXT_MAX],
+                         struct str *out)
+{
+    unsigned type = field_info(c->field)->type;
+
+    if (type == T_BOOL) {
+        *out = json_is_true(j->value) ? STR("true") : STR("false");
+        return json_is_boolean(j->value);
+    }
+    if (type == T_INT && json_is_integer(j->value)) {
+        int n = snprintf(storage, INT_TEXT_MAX, "%" JSON_INTEGER_FORMAT, json_integer_value(j->value));
+
+        *out = (struct str){storage, (size_t)n};
+        return true;
+    }
+    return is_string(j, out) && (type != T_INT || str_find(*out, STR("..")) != SIZE_MAX);
+}
+
+static const char *json_form(enum field f, bool is_set)
+{
+    switch (field_info(f)->type) {
+    case T_IP:
+        return "addresses, each in a string";
+    case T_INT:
+        return is_set ? "whole numbers, and ranges \"1..9\" in strings" : "a whole number, no string";
+    case T_BOOL:
+        return "true or false, no string";
+    default:
+        return "strings";
+    }
+}
+
 static bool decode_value(struct decoder *d, const struct jx *j, const struct condition *c, struct value *v)
 {
-    bool is_address = field_info(c->field)->type == T_IP;
+    char storage[INT_TEXT_MAX];
     struct err e = {0};
     struct str text;
 
     if (!count_part(d, j))
         return false;
-    if (!is_string(j, &text)) {
+    if (!literal_text(j, c, storage, &text)) {
         jx_fault(j, ERR_EXPR_TYPE, "%s takes %s", field_info(c->field)->name,
-                 is_address ? "addresses, each in a string" : "strings");
+                 json_form(c->field, operator_info(c->op)->set));
         return false;
     }
     if (text.len > EXPR_TEXT_MAX)
         err_set(&e, ERR_LIMIT_EXCEEDED, "", "longer than a whole expression's %d bytes", EXPR_TEXT_MAX);
     else if (!arena_copy_str(d->builder.arena, text, &v->text))
         err_set(&e, ERR_NO_MEMORY, "", "no memory for this value");
-    else if (!is_address || value_read_addresses(v, c->op, &e))
+    else if (literal_read(v, c->field, c->op, &e))
         return true;
     note(j, &e);
     return false;
@@ -173,7 +229,7 @@ static const struct expr *decode_leaf(struct decoder *d, const struct jx *j)
     bool has_field, has_operator;
 
     jx_only(j, members);
-    has_field = decode_field(j, &c);
+    has_field = decode_field(d, j, &c);
     has_operator = decode_operator(j, &c);
     if (!has_field || !has_operator)
         return NULL;

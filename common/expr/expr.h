@@ -165,8 +165,8 @@ enum match { MATCH_NO, MATCH_YES, MATCH_ERROR };
 struct expr_run {
     const struct expr_set *set;
     const struct expr_facts *facts;
-    uint8_t *memo; /* one byte a predicate: 0 unknown, else 1 + enum match */
-    void *slots;   /* values that are extracted already */
+    uint64_t *memo; /* bits by predicate: yes, then no, then error; none of them: not asked yet */
+    void *slots;    /* values that are extracted already */
 };
 /* Takes memory for the set's predicates and fields from a. */
 MUSTUSE bool expr_run_init(struct expr_run *run, const struct expr_set *set, const struct expr_facts *facts,

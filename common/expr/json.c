@@ -6,15 +6,24 @@ static json_t *string_json(struct str s)
     return json_stringn(s.p, s.len);
 }
 
+static json_t *value_json(enum field f, const struct value *v)
+{
+    if (field_info(f)->type == T_BOOL)
+        return json_boolean(v->truth);
+    if (field_info(f)->type == T_INT && str_find(v->text, STR("..")) == SIZE_MAX)
+        return json_integer(v->ints.first);
+    return string_json(v->text);
+}
+
 static json_t *values_json(const struct condition *c)
 {
     json_t *array;
 
     if (!operator_info(c->op)->set)
-        return string_json(c->values->text);
+        return value_json(c->field, c->values);
     array = json_array();
     for (size_t i = 0; i < c->n_values && array != NULL; i++) {
-        if (json_array_append_new(array, string_json(c->values[i].text)) != 0) {
+        if (json_array_append_new(array, value_json(c->field, &c->values[i])) != 0) {
             json_decref(array);
             array = NULL;
         }
@@ -25,6 +34,7 @@ static json_t *values_json(const struct condition *c)
 static bool put_condition(json_t *object, const struct condition *c)
 {
     return json_object_set_new(object, "field", json_string(field_info(c->field)->name)) == 0 &&
+           (c->key.p == NULL || json_object_set_new(object, "key", string_json(c->key)) == 0) &&
            json_object_set_new(object, "operator", json_string(operator_info(c->op)->name)) == 0 &&
            json_object_set_new(object, "value", values_json(c)) == 0;
 }

@@ -68,7 +68,7 @@ static bool is_blank(char c)
 
 static bool ends_word(char c)
 {
-    return is_blank(c) || c == '(' || c == ')' || c == '{' || c == '}' || c == ',' || c == '"';
+    return is_blank(c) || c == '(' || c == ')' || c == '{' || c == '}' || c == '[' || c == ']' || c == ',' || c == '"';
 }
 
 /* raw: between the quotes, every escape known to be right. */
@@ -124,14 +124,39 @@ static bool lex_string(struct lexer *lx, struct token *out, struct err *e)
     return true;
 }
 
-static void lex_word(struct lexer *lx, struct token *out)
+enum { QUOTED_SHOWN = 64 };
+
+/* Quotes of other languages and of word processors around a text, where it stands in rest. */
+static bool other_quotes(struct str rest, struct str *inside)
+{
+    static const struct {
+        const char *open, *close;
+    } quotes[] = {{"'", "'"}, {"`", "`"}, {"\xe2\x80\x9c", "\xe2\x80\x9d"}, {"\xe2\x80\x98", "\xe2\x80\x99"}};
+
+    for (size_t i = 0; i < sizeof(quotes) / sizeof(quotes[0]); i++) {
+        struct str open = str_of(quotes[i].open);
+
+        if (!str_starts(rest, open))
+            continue;
+        *inside = str_sub(rest, open.len, rest.len);
+        *inside = str_cut_utf8(str_sub(*inside, 0, str_find(*inside, str_of(quotes[i].close))), QUOTED_SHOWN);
+        return true;
+    }
+    return false;
+}
+
+static bool lex_word(struct lexer *lx, struct token *out, struct err *e)
 {
     size_t start = lx->at;
+    struct str inside;
 
     out->kind = TOKEN_WORD;
+    if (other_quotes(str_sub(lx->text, start, lx->text.len), &inside))
+        return fail_at(e, out->pos, ERR_EXPR_SYNTAX, "strings stand in double quotes: write \"%.*s\"", STR_ARG(inside));
     while (lx->at < lx->text.len && !ends_word(lx->text.p[lx->at]))
         skip(lx, 1);
     out->text = str_sub(lx->text, start, lx->at);
+    return true;
 }
 
 static void lex_mark(struct lexer *lx, struct token *out, enum token_kind kind)
@@ -161,13 +186,19 @@ bool lexer_next(struct lexer *lx, struct token *out, struct err *e)
     case '}':
         lex_mark(lx, out, TOKEN_SET_CLOSE);
         break;
+    case '[':
+        lex_mark(lx, out, TOKEN_KEY_OPEN);
+        break;
+    case ']':
+        lex_mark(lx, out, TOKEN_KEY_CLOSE);
+        break;
     case ',':
         lex_mark(lx, out, TOKEN_COMMA);
         break;
     case '"':
         return lex_string(lx, out, e);
     default:
-        lex_word(lx, out);
+        return lex_word(lx, out, e);
     }
     return true;
 }

@@ -10,9 +10,11 @@ enum token_kind {
     TOKEN_CLOSE,     /* ) */
     TOKEN_SET_OPEN,  /* { */
     TOKEN_SET_CLOSE, /* } */
+    TOKEN_KEY_OPEN,  /* [ */
+    TOKEN_KEY_CLOSE, /* ] */
     TOKEN_COMMA,
     TOKEN_STRING, /* "..." */
-    TOKEN_WORD    /* anything else up to a blank or one of ( ) { } , " : names, keywords, addresses */
+    TOKEN_WORD    /* anything else up to a blank or one of ( ) { } [ ] , " : names, keywords, addresses */
 };
 
 struct token {

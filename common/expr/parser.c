@@ -1,5 +1,6 @@
 /* Reads expressions as people write them: or, and, not from loose to tight, one function a level. */
-#include "common/expr/lexer_priv.h"
+#include "common/expr/hints_priv.h"
+#include "common/expr/literal_priv.h"
 
 enum { TOKEN_SHOWN = 64 };
 
@@ -62,22 +63,28 @@ MUSTUSE static bool take(struct parser *p, enum token_kind kind, const char *wha
     return p->token.kind == kind ? advance(p) : expected(p, what);
 }
 
+static bool is_quoted(enum field f)
+{
+    return field_info(f)->type == T_STRING || field_info(f)->type == T_SIGNAL;
+}
+
 static bool parse_value(struct parser *p, struct condition *c, struct value *v)
 {
-    bool is_address = field_info(c->field)->type == T_IP;
+    const char *field = field_info(c->field)->name, *form = literal_form(c->field);
+    struct str shown;
 
     *v = (struct value){.text = p->token.kind == TOKEN_STRING ? p->token.value : p->token.text, .pos = p->token.pos};
+    shown = str_cut_utf8(v->text, TOKEN_SHOWN);
+    if (p->token.kind == TOKEN_KEY_OPEN && field_info(c->field)->type == T_IP)
+        return fail_at(p->e, v->pos, ERR_EXPR_SYNTAX, "an address has no brackets: leave them out");
     if (p->token.kind != TOKEN_STRING && p->token.kind != TOKEN_WORD)
-        return expected(p, is_address ? "an address such as 192.0.2.1" : "a string in quotes");
-    if (is_address && p->token.kind == TOKEN_STRING)
-        return fail_at(p->e, p->token.pos, ERR_EXPR_TYPE, "%s takes addresses, and they have no quotes: write %.*s",
-                       field_info(c->field)->name, STR_ARG(str_cut_utf8(v->text, TOKEN_SHOWN)));
-    if (!is_address && p->token.kind == TOKEN_WORD)
-        return fail_at(p->e, p->token.pos, ERR_EXPR_TYPE, "%s takes strings, and they have quotes: write \"%.*s\"",
-                       field_info(c->field)->name, STR_ARG(str_cut_utf8(v->text, TOKEN_SHOWN)));
-    if (is_address && !value_read_addresses(v, c->op, p->e))
-        return place(p->e, v->pos);
-    return advance(p);
+        return expected(p, form);
+    if (!is_quoted(c->field) && p->token.kind == TOKEN_STRING)
+        return fail_at(p->e, v->pos, ERR_EXPR_TYPE, "%s takes %s, and no quotes: write %.*s", field, form,
+                       STR_ARG(shown));
+    if (is_quoted(c->field) && p->token.kind == TOKEN_WORD)
+        return fail_at(p->e, v->pos, ERR_EXPR_TYPE, "%s takes %s: write \"%.*s\"", field, form, STR_ARG(shown));
+    return literal_read(v, c->field, c->op, p->e) ? advance(p) : place(p->e, v->pos);
 }
 
 static bool parse_set(struct parser *p, struct condition *c)
@@ -126,21 +133,38 @@ static bool parse_single(struct parser *p, struct condition *c)
     return parse_value(p, c, value);
 }
 
-static bool find_field(struct parser *p, const struct token *name, struct condition *c)
+/* ["..."] behind a field, if it is there; *pos is where it begins. */
+static bool parse_key(struct parser *p, struct str *key, struct pos *pos)
 {
-    enum op op;
-
-    if (field_find(name->text, &c->field))
+    *key = STR_NONE;
+    *pos = p->token.pos;
+    if (p->token.kind != TOKEN_KEY_OPEN)
         return true;
-    if (operator_find(name->text, &op) && operator_info(op)->call)
-        return fail_at(p->e, name->pos, ERR_EXPR_SYNTAX, "%s is written %s(field, \"text\")", operator_info(op)->name,
-                       operator_info(op)->name);
-    if (operator_find(name->text, &op) || str_eq(name->text, STR("and")) || str_eq(name->text, STR("or")))
-        return fail_at(p->e, name->pos, ERR_EXPR_SYNTAX, "a field is missing before %.*s", STR_ARG(name->text));
-    if (str_eq_nocase(name->text, STR("not")) || str_eq_nocase(name->text, STR("true")))
-        return fail_at(p->e, name->pos, ERR_EXPR_SYNTAX, "\"%.*s\" is written in lower case", STR_ARG(name->text));
-    field_unknown(name->text, p->e);
-    return place(p->e, name->pos);
+    if (!advance(p))
+        return false;
+    if (p->token.kind == TOKEN_WORD)
+        return fail_at(p->e, p->token.pos, ERR_EXPR_KEY, "a key stands in quotes: write [\"%.*s\"]",
+                       STR_ARG(str_cut_utf8(p->token.text, TOKEN_SHOWN)));
+    *key = p->token.value;
+    *pos = p->token.pos;
+    return take(p, TOKEN_STRING, "a key in quotes, such as [\"x-api-key\"]") &&
+           take(p, TOKEN_KEY_CLOSE, "] behind the key");
+}
+
+/* name or name["key"]; the token is what follows the name. */
+static bool parse_field(struct parser *p, const struct token *name, struct condition *c)
+{
+    struct pos key_pos;
+
+    if (!field_find(name->text, &c->field)) {
+        if (hint_condition(name, p->e))
+            return false;
+        field_unknown(name->text, p->e);
+        return place(p->e, name->pos);
+    }
+    if (!parse_key(p, &c->key, &key_pos))
+        return false;
+    return literal_key_ok(c->field, c->key, p->e) || place(p->e, c->key.p != NULL ? key_pos : name->pos);
 }
 
 /* name(field, value); the token is the opening parenthesis. */
@@ -149,7 +173,10 @@ static bool parse_call(struct parser *p, const struct token *name, struct condit
     struct token field;
 
     if (!operator_find(name->text, &c->op)) {
-        operator_unknown(name->text, p->e);
+        if (field_find(name->text, &c->field))
+            return expected(p, "an operator behind the field");
+        if (!hint_condition(name, p->e))
+            operator_unknown(name->text, p->e);
         return place(p->e, name->pos);
     }
     if (!operator_info(c->op)->call)
@@ -158,33 +185,57 @@ static bool parse_call(struct parser *p, const struct token *name, struct condit
     if (!advance(p))
         return false;
     field = p->token;
-    if (!take(p, TOKEN_WORD, "a field") || !find_field(p, &field, c))
+    if (!take(p, TOKEN_WORD, "a field") || !parse_field(p, &field, c))
         return false;
     if (!operator_takes(c->op, c->field, p->e))
         return place(p->e, name->pos);
     return take(p, TOKEN_COMMA, "a comma behind the field") && parse_single(p, c) && take(p, TOKEN_CLOSE, ")");
 }
 
-/* field operator value; the token is what follows the field. */
-static bool parse_comparison(struct parser *p, const struct token *field, struct condition *c)
+/* Whether the condition ends behind its field. */
+static bool ends_here(const struct parser *p)
 {
-    struct token op = p->token;
+    return p->token.kind == TOKEN_END || p->token.kind == TOKEN_CLOSE || is_word(p, "and") || is_word(p, "or");
+}
 
-    if (!find_field(p, field, c) || !take(p, TOKEN_WORD, "an operator behind the field"))
+static bool unknown_operator(struct parser *p, const struct token *op, const char *field)
+{
+    if (str_eq_nocase(op->text, STR("not")))
+        return fail_at(p->e, op->pos, ERR_EXPR_UNKNOWN_OPERATOR,
+                       "\"not\" stands before the field: write not %s ..., or not_in", field);
+    if (str_eq_nocase(op->text, STR("is")) && is_word(p, "not"))
+        return fail_at(p->e, op->pos, ERR_EXPR_UNKNOWN_OPERATOR, "\"is not\" is written ne");
+    if (hint_signs(op, p->e))
         return false;
-    if (str_eq(op.text, STR("not")))
-        return fail_at(p->e, op.pos, ERR_EXPR_UNKNOWN_OPERATOR,
-                       "\"not\" stands before the field: write not %s ..., or not_in", field_info(c->field)->name);
-    if (!operator_find(op.text, &c->op)) {
-        operator_unknown(op.text, p->e);
-        return place(p->e, op.pos);
-    }
-    if (operator_info(c->op)->call)
-        return fail_at(p->e, op.pos, ERR_EXPR_SYNTAX, "%s is a function: write %s(%s, \"text\")",
-                       operator_info(c->op)->name, operator_info(c->op)->name, field_info(c->field)->name);
+    operator_unknown(op->text, p->e);
+    return place(p->e, op->pos);
+}
+
+/* field operator value; the token is what follows the field's name. */
+static bool parse_comparison(struct parser *p, const struct token *name, struct condition *c)
+{
+    const struct operator_info *info;
+    const char *field;
+    struct token op;
+
+    if (!parse_field(p, name, c))
+        return false;
+    field = field_info(c->field)->name;
+    if (field_info(c->field)->type == T_BOOL && ends_here(p))
+        return fail_at(p->e, name->pos, ERR_EXPR_SYNTAX, "%s is compared with true or false: write %s eq true", field,
+                       field);
+    op = p->token;
+    if (!take(p, TOKEN_WORD, "an operator behind the field"))
+        return false;
+    if (!operator_find(op.text, &c->op))
+        return unknown_operator(p, &op, field);
+    info = operator_info(c->op);
+    if (info->call)
+        return fail_at(p->e, op.pos, ERR_EXPR_SYNTAX, "%s is a function: write %s(%s, \"text\")", info->name,
+                       info->name, field);
     if (!operator_takes(c->op, c->field, p->e))
         return place(p->e, op.pos);
-    return operator_info(c->op)->set ? parse_set(p, c) : parse_single(p, c);
+    return info->set ? parse_set(p, c) : parse_single(p, c);
 }
 
 static bool parse_condition(struct parser *p, const struct expr **out)
@@ -212,7 +263,7 @@ static bool parse_parentheses(struct parser *p, const struct expr **out)
     p->n_open--;
     if (p->token.kind == TOKEN_END)
         return fail_at(p->e, open, ERR_EXPR_SYNTAX, "this parenthesis is never closed");
-    return take(p, TOKEN_CLOSE, "and, or, or )");
+    return !hint_joint(&p->token, p->e) && take(p, TOKEN_CLOSE, "and, or, or )");
 }
 
 /* [not]... followed by true, (...) or a condition. */
@@ -290,7 +341,7 @@ bool expr_parse(struct str text, struct arena *a, const struct expr **out, struc
     if (!parse_joined(&p, OR, &x))
         return false;
     if (p.token.kind != TOKEN_END)
-        return expected(&p, "and, or, or the end");
+        return !hint_joint(&p.token, e) && expected(&p, "and, or, or the end");
     if (!ast_fits(x, e))
         return false;
     *out = x;

@@ -14,10 +14,20 @@ static void put_string(struct buf *out, struct str s)
 
 static void put_value(struct buf *out, enum field f, const struct value *v)
 {
-    if (field_info(f)->type == T_IP)
-        buf_put(out, v->text);
-    else
+    if (field_info(f)->type == T_STRING || field_info(f)->type == T_SIGNAL)
         put_string(out, v->text);
+    else
+        buf_put(out, v->text);
+}
+
+static void put_field(struct buf *out, const struct condition *c)
+{
+    buf_put_cstr(out, field_info(c->field)->name);
+    if (c->key.p == NULL)
+        return;
+    buf_put_byte(out, '[');
+    put_string(out, c->key);
+    buf_put_byte(out, ']');
 }
 
 static void put_set(struct buf *out, const struct condition *c)
@@ -33,19 +43,18 @@ static void put_set(struct buf *out, const struct condition *c)
 
 static void put_condition(struct buf *out, const struct condition *c)
 {
-    const char *field = field_info(c->field)->name;
     const struct operator_info *op = operator_info(c->op);
 
     if (op->call) {
         buf_put_cstr(out, op->name);
         buf_put_byte(out, '(');
-        buf_put_cstr(out, field);
+        put_field(out, c);
         buf_put_cstr(out, ", ");
         put_value(out, c->field, c->values);
         buf_put_byte(out, ')');
         return;
     }
-    buf_put_cstr(out, field);
+    put_field(out, c);
     buf_put_byte(out, ' ');
     buf_put_cstr(out, op->name);
     buf_put_byte(out, ' ');

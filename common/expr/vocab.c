@@ -1,5 +1,5 @@
 /* The names that expressions are written with, from the tables, and what to say about a name that is not among them. */
-#include "common/expr/expr_priv.h"
+#include "common/expr/hints_priv.h"
 
 /* Columns of the tables as they are written there. */
 enum { P_CONFIG = EXPR_CONFIG, P_RATE = EXPR_RATE, P_HEADERS = EXPR_HEADERS, P_ALL = P_CONFIG | P_RATE | P_HEADERS };
@@ -165,51 +165,89 @@ static const char *nearest(struct str wrong, const char *const *names, size_t n)
     return best;
 }
 
-/* "a, b, c" of those that are not NULL, cut where the buffer ends. */
-static void join(const char *const *names, size_t n, char *out, size_t cap)
+/* "a, b, c" of those that are not NULL. */
+static void join(const char *const *names, size_t n, struct buf *b)
 {
-    struct buf b;
-
-    buf_init(&b, out, cap - 1);
     for (size_t i = 0; i < n; i++) {
         if (names[i] == NULL)
             continue;
-        if (b.len > 0)
-            buf_put_cstr(&b, ", ");
-        buf_put_cstr(&b, names[i]);
+        if (b->len > 0)
+            buf_put_cstr(b, ", ");
+        buf_put_cstr(b, names[i]);
     }
-    out[b.len] = '\0';
 }
 
-static bool unknown(struct str name, const char *what, enum err_code code, const char *const *names, size_t n,
-                    struct err *e)
-{
-    struct str shown = str_cut_utf8(name, NAME_SHOWN);
-    const char *near = nearest(name, names, n);
-    char list[ERR_TEXT_MAX - 150];
+/* What a message has room for besides its own words; the tables' names fit. */
+enum { LIST_MAX = ERR_TEXT_MAX - 150 };
 
-    if (near != NULL)
-        return err_set(e, code, "", "unknown %s \"%.*s\": did you mean \"%s\"?", what, STR_ARG(shown), near);
-    join(names, n, list, sizeof(list));
-    return err_set(e, code, "", "unknown %s \"%.*s\": known are %s", what, STR_ARG(shown), list);
+static bool did_you_mean(struct str name, const char *what, enum err_code code, const char *near, struct err *e)
+{
+    return err_set(e, code, "", "unknown %s \"%.*s\": did you mean \"%s\"?", what,
+                   STR_ARG(str_cut_utf8(name, NAME_SHOWN)), near);
+}
+
+/* "http.request.headers.x-key" and the like: the keyed field before the dot. */
+static bool dotted_key(struct str name, struct err *e)
+{
+    for (size_t i = 0; i < FIELD_N; i++) {
+        struct str base = str_of(fields[i].name), key = str_sub(name, base.len + 1, name.len);
+
+        if (fields[i].key == KEY_NONE || !str_starts(name, base) || key.len == 0 || name.p[base.len] != '.' ||
+            (key.len <= NAME_MAX_COMPARED && edit_distance(key, STR("names")) <= 1))
+            continue;
+        err_set(e, ERR_EXPR_UNKNOWN_FIELD, "", "unknown field \"%.*s\": a key stands in brackets, write %s[\"%.*s\"]",
+                STR_ARG(str_cut_utf8(name, NAME_SHOWN)), fields[i].name, STR_ARG(str_cut_utf8(key, NAME_SHOWN)));
+        return true;
+    }
+    return false;
 }
 
 bool field_unknown(struct str name, struct err *e)
 {
-    const char *names[FIELD_N];
+    const char *names[FIELD_N], *near = hint_field(name);
+    enum field f;
 
+    if (dotted_key(name, e))
+        return false;
     for (size_t i = 0; i < FIELD_N; i++)
         names[i] = fields[i].name;
-    return unknown(name, "field", ERR_EXPR_UNKNOWN_FIELD, names, FIELD_N, e);
+    if (near == NULL)
+        near = nearest(name, names, FIELD_N);
+    if (near == NULL)
+        return err_set(e, ERR_EXPR_UNKNOWN_FIELD, "",
+                       "unknown field \"%.*s\": `edge-spoa expr --fields` lists all fields, such as http.host, "
+                       "http.request.method, http.request.uri.path, http.request.headers[\"name\"], ip.src",
+                       STR_ARG(str_cut_utf8(name, NAME_SHOWN)));
+    if (field_find(str_of(near), &f) && fields[f].key != KEY_NONE)
+        return err_set(e, ERR_EXPR_UNKNOWN_FIELD, "", "unknown field \"%.*s\": did you mean %s[\"name\"]?",
+                       STR_ARG(str_cut_utf8(name, NAME_SHOWN)), near);
+    return did_you_mean(name, "field", ERR_EXPR_UNKNOWN_FIELD, near, e);
+}
+
+static bool unknown_of(struct str name, const char *what, enum err_code code, const char *const *names, size_t n,
+                       struct err *e)
+{
+    const char *near = nearest(name, names, n);
+    char storage[LIST_MAX];
+    struct buf list;
+
+    if (near != NULL)
+        return did_you_mean(name, what, code, near, e);
+    buf_init(&list, storage, sizeof(storage));
+    join(names, n, &list);
+    return err_set(e, code, "", "unknown %s \"%.*s\": known are %.*s", what, STR_ARG(str_cut_utf8(name, NAME_SHOWN)),
+                   STR_ARG(buf_str(&list)));
 }
 
 bool operator_unknown(struct str name, struct err *e)
 {
-    const char *names[OP_N];
+    const char *names[OP_N], *near = hint_operator(name);
 
     for (size_t i = 0; i < OP_N; i++)
         names[i] = operators[i].name;
-    return unknown(name, "operator", ERR_EXPR_UNKNOWN_OPERATOR, names, OP_N, e);
+    if (near != NULL)
+        return did_you_mean(name, "operator", ERR_EXPR_UNKNOWN_OPERATOR, near, e);
+    return unknown_of(name, "operator", ERR_EXPR_UNKNOWN_OPERATOR, names, OP_N, e);
 }
 
 bool signal_unknown(struct str name, struct err *e)
@@ -218,19 +256,21 @@ bool signal_unknown(struct str name, struct err *e)
 
     for (size_t i = 0; i < SIGNAL_N; i++)
         names[i] = signals[i].name;
-    return unknown(name, "signal", ERR_BAD_VALUE, names, SIGNAL_N, e);
+    return unknown_of(name, "signal", ERR_BAD_VALUE, names, SIGNAL_N, e);
 }
 
 bool operator_takes(enum op op, enum field f, struct err *e)
 {
     const char *names[OP_N];
-    char list[ERR_TEXT_MAX - 150];
+    char storage[LIST_MAX];
+    struct buf list;
 
     if ((operators[op].types & fields[f].type) != 0)
         return true;
     for (size_t i = 0; i < OP_N; i++)
         names[i] = (operators[i].types & fields[f].type) != 0 ? operators[i].name : NULL;
-    join(names, OP_N, list, sizeof(list));
-    return err_set(e, ERR_EXPR_TYPE, "", "%s does not take %s: use one of %s", fields[f].name, operators[op].name,
-                   list);
+    buf_init(&list, storage, sizeof(storage));
+    join(names, OP_N, &list);
+    return err_set(e, ERR_EXPR_TYPE, "", "%s does not take %s: use one of %.*s", fields[f].name, operators[op].name,
+                   STR_ARG(buf_str(&list)));
 }

@@ -228,6 +228,11 @@ static bool make_sets(struct policy *p)
     return expr_set_new(&p->arena, &p->config_set) && expr_set_new(&p->arena, &p->rate_set) && expr_set_new(&p->arena, &p->header_set);
 }
 
+static bool finish_sets(struct policy *p)
+{
+    return expr_set_finish(p->config_set) && expr_set_finish(p->rate_set) && expr_set_finish(p->header_set);
+}
+
 const struct policy_options policy_options_any = {.deployment = &expr_deployment_any};
 
 bool policy_compile(const json_t *document, const struct policy_options *options, struct policy **out, struct errlist *errors,
@@ -251,6 +256,8 @@ bool policy_compile(const json_t *document, const struct policy_options *options
     else
         errlist_add(errors, ERR_NO_MEMORY, "", "no memory for a policy");
     arena_release(&c.scratch);
+    if (errors->n + errors->n_dropped == n_before && !finish_sets(c.policy))
+        errlist_add(errors, ERR_NO_MEMORY, "", "no memory for a policy");
 
     if (errors->n + errors->n_dropped != n_before) {
         policy_free(&c.policy);

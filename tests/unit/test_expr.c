@@ -133,6 +133,44 @@ static void every_prefix(void)
     expr_each_row("tests/cases/expr/valid.json", check_never_crashes);
 }
 
+/* Each differs from the others, in one part of a condition or group. */
+static void unequal_trees(void)
+{
+    static const char *const texts[] = {
+        "http.host eq \"a\"",
+        "http.host ne \"a\"",
+        "http.host eq \"b\"",
+        "http.user_agent eq \"a\"",
+        "http.host in {\"a\"}",
+        "http.host in {\"a\" \"a\"}",
+        "http.request.headers[\"a\"] eq \"a\"",
+        "http.request.headers[\"A\"] eq \"a\"",
+        "ip.src.asnum in {1}",
+        "ip.src.asnum in {1..1}",
+        "not http.host eq \"a\"",
+        "true",
+        "not true",
+        "true and true",
+        "true or true",
+        "not (true or true)",
+        "true and true and true",
+        "true and (true and true)",
+        "true and not true",
+    };
+    enum { N = sizeof(texts) / sizeof(texts[0]) };
+    const struct expr *trees[N];
+
+    for (size_t i = 0; i < N; i++) {
+        struct err e = {0};
+
+        CU_ASSERT_FATAL(expr_parse(str_of(texts[i]), &expr_arena, &trees[i], &e));
+    }
+    for (size_t i = 0; i < N; i++)
+        for (size_t j = 0; j < N; j++)
+            CU_ASSERT(expr_equal(trees[i], trees[j]) == (i == j));
+    expr_forget();
+}
+
 static void only_literal_true_is_site_wide(void)
 {
     static const struct {
@@ -246,14 +284,16 @@ static void absent(void)
 }
 
 static const struct str every_part = STR(
-    "http.host in {\"a\" \"b\\\"\"} or not (ip.src eq 192.0.2.1 and true) or not not starts_with(http.host, \"x\")");
+    "http.host in {\"a\" \"b\\\"\"} or not (ip.src eq 192.0.2.1 and true) or not not starts_with(http.host, \"x\") or "
+    "http.request.headers[\"x\"] wildcard \"a*\" or ip.src.asnum in {1 2..5} or ssl eq true or client.signals eq "
+    "\"no_accept\"");
 
 static void parse_without_memory(void)
 {
     size_t n_refused = 0;
     bool ok = false;
 
-    for (size_t limit = 1; !ok; limit += 8) {
+    for (size_t limit = 1; !ok; limit += 2) {
         const struct expr *x = NULL;
         struct err e = {0};
         struct arena small;
@@ -276,7 +316,7 @@ static void decode_without_memory(void)
 
     CU_ASSERT_FATAL(expr_parse(every_part, &expr_arena, &x, &e));
     json = expr_to_json(x);
-    for (size_t limit = 1;; limit += 8) {
+    for (size_t limit = 1;; limit += 2) {
         struct jx_doc doc = {.arena = &expr_arena, .errors = &expr_errors};
         struct jx root = jx_root(json, &doc);
         struct arena small;
@@ -336,6 +376,7 @@ void test_expr_register(void)
     CU_add_test(s, "a wrong text is refused with code, line, column and what would be right", refused_texts);
     CU_add_test(s, "a wrong AST is refused with every fault at its place", refused_asts);
     CU_add_test(s, "a text cut anywhere is a tree or an error, never both and never neither", every_prefix);
+    CU_add_test(s, "trees that differ in one part only are not equal", unequal_trees);
     CU_add_test(s, "only the literal true is site-wide, no other tautology is", only_literal_true_is_site_wide);
     CU_add_test(s, "conditions are counted, true is none", conditions_are_counted);
     CU_add_test(s, "a tree keeps nothing of the text it was read from", tree_outlives_its_text);

@@ -5,24 +5,67 @@
 #include "tests/unit/cases.h"
 #include "tests/unit/expr_rows.h"
 
-static void check_meaning(const json_t *row)
+static enum expr_phase phase_named(struct str name)
 {
-    static const enum expr_phase phases[] = {EXPR_CONFIG, EXPR_RATE, EXPR_HEADERS};
-    const json_t *ast = json_object_get(row, "ast");
+    static const struct {
+        const char *name;
+        enum expr_phase phase;
+    } phases[] = {{"config", EXPR_CONFIG}, {"rate_limit", EXPR_RATE}, {"request_headers", EXPR_HEADERS}};
+
+    for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++)
+        if (str_eq(name, str_of(phases[i].name)))
+            return phases[i].phase;
+    CU_FAIL_FATAL("a row names a phase that is none");
+    return EXPR_CONFIG;
+}
+
+/* Faults and warnings of a row's expression are the row's. schema: the row's, else the newest. */
+static void check_in(const json_t *row, enum expr_phase phase)
+{
+    const json_t *ast = json_object_get(row, "ast"), *schema = json_object_get(row, "schema");
     const struct expr *x = expr_row_decode(ast != NULL ? ast : json_object_get(row, "text"));
+    struct expr_deployment deployment = expr_row_deployment(row);
+    struct expr_context context = {.phase = phase, .deployment = &deployment, .schema = 6, .path = "/x"};
+    bool ok;
 
     if (!CASE_CHECK_GOT(row, x != NULL, expr_errors.n > 0 ? str_of(expr_errors.items[0].text) : STR_NONE))
         return;
-    for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++) {
-        expr_errors.n = 0;
-        CASE_CHECK(row, expr_check(x, &(struct expr_context){phases[i], &expr_deployment_any, 2, "/x"}, &expr_errors, &expr_errors) == (expr_errors.n == 0));
-        expr_row_check_errors(row, true);
+    if (schema != NULL)
+        context.schema = json_integer_value(schema);
+    ok = expr_check(x, &context, &expr_errors, &expr_warnings);
+    CASE_CHECK(row, ok == (expr_errors.n == 0));
+    expr_row_check_list(row, "errors", &expr_errors, true);
+    expr_row_check_list(row, "warnings", &expr_warnings, true);
+    expr_forget();
+}
+
+/* Rows without a phase hold in each. */
+static void check_meaning(const json_t *row)
+{
+    struct str phase = case_str(row, "phase");
+
+    if (phase.p != NULL) {
+        check_in(row, phase_named(phase));
+        return;
     }
+    check_in(row, EXPR_CONFIG);
+    check_in(row, EXPR_RATE);
+    check_in(row, EXPR_HEADERS);
 }
 
 static void meaning(void)
 {
     expr_each_row("tests/cases/expr/meaning.json", check_meaning);
+}
+
+static void availability(void)
+{
+    expr_each_row("tests/cases/expr/availability.json", check_meaning);
+}
+
+static void warned(void)
+{
+    expr_each_row("tests/cases/expr/warnings.json", check_meaning);
 }
 
 /* Whether `field operator value` is found able to match. */
@@ -31,7 +74,8 @@ static bool can_match(const char *field, const char *operator_name, struct str v
     json_t *ast = json_pack("{s:s,s:s,s:o*}", "field", field, "operator", operator_name, "value",
                             json_stringn(value.p, value.len));
     const struct expr *x = expr_row_decode(ast);
-    bool ok = x != NULL && expr_check(x, &(struct expr_context){EXPR_CONFIG, &expr_deployment_any, 2, ""}, &expr_errors, &expr_errors);
+    struct expr_context context = {.phase = EXPR_CONFIG, .deployment = &expr_deployment_any, .schema = 6, .path = ""};
+    bool ok = x != NULL && expr_check(x, &context, &expr_errors, &expr_warnings);
 
     json_decref(ast);
     expr_forget();
@@ -80,5 +124,7 @@ void test_expr_check_register(void)
     CU_pSuite s = CU_add_suite("expr_check", expr_set_up, expr_tear_down);
 
     CU_add_test(s, "a literal that its field can never have is refused where it stands", meaning);
+    CU_add_test(s, "what the phase or the deployment does not have is refused, and said what it needs", availability);
+    CU_add_test(s, "what is legal but surely not meant is warned of, and nothing else", warned);
     CU_add_test(s, "no literal that a request can have is refused as impossible", possible_literals);
 }
