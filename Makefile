@@ -269,7 +269,7 @@ run_soak = $(Q)EDGE_SPOA_BIN=$(CURDIR)/build/release/edge-spoa EDGE_HAPROXY=$(HA
 
 # ---- targets ----
 
-.PHONY: help all deps demo demo-down unit replay sim corpus e2e test asan tsan cover lint lint-headers fuzz bench \
+.PHONY: help all deps demo demo-down unit replay sim corpus e2e test asan tsan cover lint lint-headers fuzz bench bench-policy \
 	bench-expr bench-instructions soak-exchange soak-limit soak-valkey test-haproxy34 test-debian13 clean distclean
 
 help: ## this list
@@ -362,6 +362,13 @@ bench-expr: build/release/bench_expr ## CPU time of expressions a request, one J
 
 bench-instructions: all deps .deps/apt-bench.stamp ## user instructions per request of HAProxy and agent, by callgrind (BENCH="--rows bare-3.2")
 	$(Q)/usr/bin/python3 tests/bench/instructions.py $(BENCH)
+
+build/release/bench_policy: build/release/obj/tests/bench/policy_bench.o build/release/libcommon.a
+	@echo "  LD    $@"
+	$(Q)$(release_CC) $(CFLAGS_ALL) $(release_CFLAGS) $(LDFLAGS_ALL) -o $@ $^ $(LIBS)
+
+bench-policy: build/release/bench_policy ## the largest policies: time to read them and memory they take, one JSON line each
+	$(Q)build/release/bench_policy
 
 soak-exchange: all deps ## 20,000 requests for each fault of an agent or HAProxy, none fails (SOAK="--requests N kill")
 	$(call run_soak,exchange)

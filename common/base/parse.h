@@ -1,5 +1,5 @@
-/* Values as text: durations, sizes, whole numbers, booleans, listen addresses; written by people, so that errors say what
- * would be right, but for parse_digits. */
+/* Values as text: durations, sizes, whole numbers, times, booleans, listen addresses; written by people, so that errors say what
+ * would be right, but for parse_digits and parse_time_ms. */
 #ifndef COMMON_BASE_PARSE_H
 #define COMMON_BASE_PARSE_H
 
@@ -16,6 +16,9 @@ MUSTUSE bool parse_size_bytes(struct str s, uint64_t *out, const char *path, str
 MUSTUSE bool parse_u64(struct str s, uint64_t min, uint64_t max, uint64_t *out, const char *path, struct err *e);
 /* A number that a program wrote: digits without leading zeros, at most max. False without a word. */
 MUSTUSE bool parse_digits(struct str s, uint64_t max, uint64_t *out);
+/* RFC 3339 5.6 in upper case, as "2026-01-31T12:00:00Z": milliseconds since 1970 UTC, what is finer is cut off. Days that their month does not have
+ * are refused, and a second 60 but at the end of a day in UTC. False without a word. */
+MUSTUSE bool parse_time_ms(struct str s, int64_t *out_ms);
 MUSTUSE bool parse_bool(struct str s, bool *out, const char *path, struct err *e);
 
 /* "host:port", ":port", "[v6]:port". host is borrowed from s, without brackets, empty for all addresses. */

@@ -85,7 +85,7 @@ bool expr_ja4_ok(struct str s);
 /* Equal predicates of all programs are one, evaluated when first reached. Filled, finished, then immutable. */
 struct expr_set;
 MUSTUSE bool expr_set_new(struct arena *a, struct expr_set **out);
-/* x must have passed expr_check. *program: its number in this set, from 0, at most EXPR_PROGRAMS_MAX of them. */
+/* x must have passed expr_check; the set keeps nothing of it. *program: its number in this set, from 0, at most EXPR_PROGRAMS_MAX of them. */
 MUSTUSE bool expr_set_add(struct expr_set *set, const struct expr *x, size_t *program);
 /* After the last add, before the first run: builds the index of which programs can hold for which host, path and method. */
 MUSTUSE bool expr_set_finish(struct expr_set *set);

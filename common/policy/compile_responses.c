@@ -2,7 +2,7 @@
 #include "common/policy/compile_priv.h"
 #include "common/policy/wire_max_priv.h"
 
-enum { BODY_MAX = 32 * 1024, STATUS_MIN = 400, STATUS_MAX = 599 };
+enum { BODY_MAX = 32 * 1024, STATUS_MIN = 400, STATUS_MAX = 599, SCHEMA_OF_FORBIDDEN = 4 };
 
 /* A page that HAProxy fills the request id into is no longer than the rendering, so these two bound all of them. */
 _Static_assert((int) TEMPLATE_RENDERED_MAX <= (int) WIRE_VAR_BODY_MAX, "an answer's body fits its variable");
@@ -17,14 +17,13 @@ static const char *const kind_names[] = {
 /* False when there was a fault. */
 static bool compile_template(struct compile *c, const struct jx *j, struct template *out)
 {
-    static const char *const names[] = {"status", "content_type", "body", NULL};
     struct jx status = jx_member(j, "status"), content_type = jx_member(j, "content_type"), body = jx_member(j, "body");
     struct str type_text = STR_NONE, body_text = STR_NONE;
     int64_t number = 0;
 
     if (!jx_is_object(j))
         return false;
-    jx_only(j, names);
+    compile_members(c, j, OBJECT_RESPONSE);
     bool ok = compile_check_name(j, out->name);
     ok = jx_need_int(&status, STATUS_MIN, STATUS_MAX, &number) && ok;
     bool type_ok = jx_need_str(&content_type, &type_text);
@@ -101,7 +100,10 @@ void compile_template_choice(struct compile *c, const struct jx *responses, cons
 {
     if (!responses->value || !jx_is_object(responses))
         return;
-    jx_only(responses, kind_names);
+    /* Schema 1 had a kind that nothing answers with any more: what it chooses is dropped, whatever it is. */
+    compile_only_in_schema_1(c, responses, kind_names, "misdirected");
+    if (json_object_get(responses->value, kind_name(KIND_FORBIDDEN)))
+        compile_needs(c, SCHEMA_OF_FORBIDDEN);
     for (int k = 0; k < KIND_N; k++) {
         struct jx member = jx_member(responses, kind_names[k]);
         const struct template *t = chosen(c, &member, (enum kind) k);

@@ -40,7 +40,8 @@ static const struct expr *compile_expression(struct compile *c, const struct jx 
         jx_fault(j, ERR_MISSING, "is required; `true` matches every request");
         return NULL;
     }
-    const struct expr *x = expr_decode(j, &c->policy->arena);
+    /* What is compiled keeps nothing of the tree, which is the larger of the two. */
+    const struct expr *x = expr_decode(j, &c->scratch);
     jx_path(j, path);
     struct expr_context context = {.phase = phase, .deployment = c->options->deployment, .schema = c->policy->schema, .path = path};
     return x && expr_check(x, &context, c->errors, c->warnings) ? x : NULL;
@@ -54,47 +55,54 @@ bool compile_rule_head(struct compile *c, const struct jx *rule, enum expr_phase
     if (jx_need_str(&id, &out->id))
         check_id(c, &id, out->id);
     jx_bool(&enabled, &is_enabled);
+    c->in_force = is_enabled;
     out->x = compile_expression(c, &expression, phase);
     if (!out->x || !is_enabled)
         return false;
-    if (expr_set_add(set, out->x, &out->program))
-        return true;
-    compile_no_memory(&expression);
-    return false;
+    if (!expr_set_add(set, out->x, &out->program)) {
+        compile_no_memory(&expression);
+        return false;
+    }
+    struct expr_traits traits;
+    expr_traits(out->x, &traits);
+    c->policy->reads_verified_bot = c->policy->reads_verified_bot || traits.reads_verified_bot;
+    return true;
 }
 
-static enum block_mode compile_block(struct compile *c, const struct jx *j)
+static enum block_mode compile_block(const struct jx *j)
 {
     static const char *const names[] = {"none", "log", "block", NULL};
     static const enum block_mode modes[] = {BLOCK_NONE, BLOCK_LOG, BLOCK_BLOCK};
     int i;
 
-    c->uses_schema_4 = c->uses_schema_4 || j->value;
     return jx_enum(j, names, &i) ? modes[i] : BLOCK_UNSET;
 }
 
 static void compile_settings(struct compile *c, const struct jx *settings, struct config_rule *out)
 {
-    static const char *const names[] = {"responses", "ratelimit_headers", "block", NULL};
-    static const char *const unsupported[] = {"auth", "cors_policy", "locale", "body_limit", "upstream_timeout", NULL};
-
     if (!compile_need_object(settings))
         return;
-    compile_only(settings, names, unsupported);
-    struct jx responses = jx_member(settings, "responses"), headers = jx_member(settings, "ratelimit_headers"),
-              block = jx_member(settings, "block");
+    compile_members(c, settings, OBJECT_SETTINGS);
+    struct jx auth = jx_member(settings, "auth"), cors = jx_member(settings, "cors_policy"), locale = jx_member(settings, "locale"),
+              responses = jx_member(settings, "responses"), body_limit = jx_member(settings, "body_limit"),
+              upstream_timeout = jx_member(settings, "upstream_timeout"), headers = jx_member(settings, "ratelimit_headers"),
+              block = jx_member(settings, "block"), upstream = jx_member(settings, "upstream");
     bool send_headers;
+    if (upstream.value && c->policy->schema == 1)
+        jx_fault(&upstream, ERR_UNKNOWN_MEMBER, "requests are no longer routed by rules: every one goes to the edge's one upstream, so this can't be kept; remove it");
+    compile_auth_setting(c, &auth, out);
+    compile_cors_choice(c, &cors, out);
+    compile_locale_choice(c, &locale, out);
     compile_template_choice(c, &responses, out->responses);
-    if (json_is_object(responses.value) && json_object_get(responses.value, kind_name(KIND_FORBIDDEN)))
-        c->uses_schema_4 = true;
+    out->has_body_limit = compile_body_limit(c, &body_limit, &out->body_limit);
+    compile_upstream_timeout(c, &upstream_timeout, &out->upstream_timeout_ms);
     if (jx_bool(&headers, &send_headers))
         out->ratelimit_headers = send_headers ? TOGGLE_ON : TOGGLE_OFF;
-    out->block = compile_block(c, &block);
+    out->block = compile_block(&block);
 }
 
 void compile_config_rules(struct compile *c, const struct jx *rules)
 {
-    static const char *const names[] = {"id", "enabled", "expression", "settings", NULL};
     size_t n = compile_n_rules(rules), n_kept = 0;
     struct config_rule *kept = ARENA_NEW_N(&c->policy->arena, n, struct config_rule);
     struct config_note *notes = ARENA_NEW_N(&c->scratch, n, struct config_note);
@@ -109,7 +117,7 @@ void compile_config_rules(struct compile *c, const struct jx *rules)
         struct rule_head head = {0};
         if (!jx_is_object(&rule))
             continue;
-        jx_only(&rule, names);
+        compile_members(c, &rule, OBJECT_CONFIG_RULE);
         bool in = compile_rule_head(c, &rule, EXPR_CONFIG, c->policy->config_set, &head);
         compile_settings(c, &settings, &compiled);
         if (!in)

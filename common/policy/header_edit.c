@@ -1,31 +1,52 @@
-/* Request header rules at work: operations on a copy of the headers, then the difference as the lists that HAProxy applies. */
+/* Request header rules at work: filters and operations on a copy of the headers, then the difference as the lists that HAProxy applies. */
 #include "common/base/varint.h"
-#include "common/policy/policy.h"
+#include "common/policy/forward_priv.h"
+#include "common/policy/header_value_priv.h"
 #include "common/policy/wire_max_priv.h"
+
+/* Headers that a request can have after the rules. */
+enum { EDITED_MAX = 2 * HEADERS_MAX };
 
 struct change {
     struct str name;
     size_t at; /* when all operations are done: the first header of that name; the number of headers when there is none */
 };
 
-/* The working copy, and the names that an operation has touched. */
+/* The working copy, and the names that a filter or an operation has touched. */
 struct edit {
     struct header *items;
-    size_t n;
+    size_t n, max;
     struct change *changed;
     size_t n_changed;
+    struct arena *arena;
+    const struct request_view *request;
 };
 
-static bool edit_init(struct edit *e, const struct headers *h, size_t n_ops, struct arena *a)
+/* What the matching rules are about to do. */
+struct plan {
+    struct rule_hits hits;
+    size_t n_ops;
+    bool filters, copies; /* whether there is a filter, the policy's own included; an operation that can bring in many headers */
+};
+
+static size_t least(size_t a, size_t b)
 {
-    e->items = ARENA_NEW_N(a, h->n + n_ops, struct header);
-    e->changed = ARENA_NEW_N(a, n_ops, struct change);
+    return a < b ? a : b;
+}
+
+static bool edit_init(struct edit *e, const struct plan *plan, const struct request_view *r, struct arena *a)
+{
+    size_t n = r->headers->n;
+    /* Rules write at most POLICY_HEADER_NAMES_MAX different names; filters touch only what is there. */
+    size_t n_changes = least(2 * plan->n_ops, POLICY_HEADER_NAMES_MAX) + (plan->filters ? n : 0);
+
+    *e = (struct edit){.n = n, .max = plan->copies ? EDITED_MAX : least(n + plan->n_ops, EDITED_MAX), .arena = a, .request = r};
+    e->items = ARENA_NEW_N(a, e->max, struct header);
+    e->changed = ARENA_NEW_N(a, n_changes, struct change);
     if (!e->items || !e->changed)
         return false;
-    for (size_t i = 0; i < h->n; i++)
-        e->items[i] = h->items[i];
-    e->n = h->n;
-    e->n_changed = 0;
+    for (size_t i = 0; i < n; i++)
+        e->items[i] = r->headers->items[i];
     return true;
 }
 
@@ -45,17 +66,140 @@ static inline size_t find_name(const struct header *items, size_t n, struct str 
     return at;
 }
 
-static void set_header(struct edit *e, const struct header_op *op)
+/* --- Filters and operations; false: no memory, or more than there is room for --- */
+
+static void filter_headers(struct edit *e, const struct forward_filter *filter)
 {
-    size_t kept = find_name(e->items, e->n, op->name, 0);
+    size_t kept = 0;
+
+    if (filter->mode == FORWARD_ALL)
+        return;
+    for (size_t i = 0; i < e->n; i++) {
+        if (forward_keeps(filter, e->items[i].name))
+            e->items[kept++] = e->items[i];
+        else
+            mark_changed(e, e->items[i].name);
+    }
+    e->n = kept;
+}
+
+static void remove_header(struct edit *e, struct str name)
+{
+    size_t kept = find_name(e->items, e->n, name, 0);
 
     for (size_t i = kept + 1; i < e->n; i++)
-        if (!str_eq_nocase(e->items[i].name, op->name))
+        if (!str_eq_nocase(e->items[i].name, name))
             e->items[kept++] = e->items[i];
-    e->items[kept++] = (struct header){.name = op->name, .value = op->parts[0].text};
-    e->n = kept;
-    mark_changed(e, op->name);
+    e->n = least(kept, e->n);
+    mark_changed(e, name);
 }
+
+static bool append(struct edit *e, struct str name, struct str value)
+{
+    if (e->n == e->max)
+        return false;
+    e->items[e->n++] = (struct header){.name = name, .value = value};
+    return true;
+}
+
+static bool is_literal(const struct header_op *op)
+{
+    return op->n_parts == 1 && op->parts[0].kind == VALUE_LITERAL;
+}
+
+/* A value with placeholders that comes out empty takes the header away: an empty identity would be worse than none. */
+static bool set_header(struct edit *e, const struct header_op *op)
+{
+    struct str value = op->parts[0].text;
+
+    if (!is_literal(op) && !header_value_render(op->parts, op->n_parts, e->request, e->arena, &value))
+        return false;
+    remove_header(e, op->name);
+    return (value.len == 0 && !is_literal(op)) || append(e, op->name, value);
+}
+
+/* What the request has under that name is put into a list again, so it has to be fit for one. */
+static bool add_header(struct edit *e, const struct header_op *op)
+{
+    struct str value = op->parts[0].text;
+
+    if (!is_literal(op) && !header_value_render(op->parts, op->n_parts, e->request, e->arena, &value))
+        return false;
+    if (value.len == 0 && !is_literal(op))
+        return true;
+    for (size_t i = 0; (i = find_name(e->items, e->n, op->name, i)) < e->n; i++)
+        if (!header_value_clean(e->items[i].value, e->arena, &e->items[i].value))
+            return false;
+    mark_changed(e, op->name);
+    return append(e, op->name, value);
+}
+
+/* All values of from, in order. Without one the target goes, so that no client supplies it by leaving out the source. */
+static bool copy_header(struct edit *e, const struct header_op *op)
+{
+    size_t n;
+
+    remove_header(e, op->name);
+    n = e->n;
+    for (size_t i = 0; (i = find_name(e->items, n, op->from, i)) < n; i++) {
+        struct str value;
+        if (!header_value_clean(e->items[i].value, e->arena, &value) || !append(e, op->name, value))
+            return false;
+    }
+    return true;
+}
+
+static bool rename_header(struct edit *e, const struct header_op *op)
+{
+    if (!copy_header(e, op))
+        return false;
+    remove_header(e, op->from);
+    return true;
+}
+
+static bool apply(struct edit *e, const struct header_op *op)
+{
+    switch (op->kind) {
+    case HEADER_SET:
+        return set_header(e, op);
+    case HEADER_ADD:
+        return add_header(e, op);
+    case HEADER_REMOVE:
+        remove_header(e, op->name);
+        return true;
+    case HEADER_COPY:
+        return copy_header(e, op);
+    case HEADER_RENAME:
+        return rename_header(e, op);
+    case HEADER_FORWARD:
+        break; /* applied before */
+    }
+    return true;
+}
+
+static void apply_filters(struct edit *e, const struct policy *p, const struct rule_hits *hits)
+{
+    filter_headers(e, &p->forward);
+    for (size_t i = 0; i < hits->n; i++) {
+        const struct header_rule *rule = &p->header_rules[hits->index[i]];
+        for (size_t k = 0; k < rule->n_ops; k++)
+            if (rule->ops[k].kind == HEADER_FORWARD)
+                filter_headers(e, &rule->ops[k].filter);
+    }
+}
+
+static bool apply_ops(struct edit *e, const struct policy *p, const struct rule_hits *hits)
+{
+    for (size_t i = 0; i < hits->n; i++) {
+        const struct header_rule *rule = &p->header_rules[hits->index[i]];
+        for (size_t k = 0; k < rule->n_ops; k++)
+            if (!apply(e, &rule->ops[k]))
+                return false;
+    }
+    return true;
+}
+
+/* --- The difference --- */
 
 /* The next value of name from *at on; false when there is none. */
 static inline bool next_value(const struct header *items, size_t n, struct str name, size_t *at, struct str *value)
@@ -108,7 +252,7 @@ static bool list_buf(struct buf *b, size_t len, size_t max, struct arena *a)
 
 static bool put_lists(const struct edit *e, struct arena *a, struct header_edit *out)
 {
-    size_t del_len = 1, add_len = 2, at;
+    size_t del_len = 1, add_len = 2, n_added = 0, at;
     struct buf del, add;
     struct str value;
 
@@ -116,10 +260,10 @@ static bool put_lists(const struct edit *e, struct arena *a, struct header_edit 
         const struct change *c = &e->changed[i];
         size_t name_len = varint_len(c->name.len) + c->name.len;
         del_len += name_len;
-        for (at = c->at; next_value(e->items, e->n, c->name, &at, &value);)
+        for (at = c->at; next_value(e->items, e->n, c->name, &at, &value); n_added++)
             add_len += name_len + varint_len(value.len) + value.len;
     }
-    if (!list_buf(&del, del_len, WIRE_VAR_REQ_DEL_MAX, a) || !list_buf(&add, add_len, WIRE_VAR_REQ_ADD_MAX, a))
+    if (n_added > HEADERS_MAX || !list_buf(&del, del_len, WIRE_VAR_REQ_DEL_MAX, a) || !list_buf(&add, add_len, WIRE_VAR_REQ_ADD_MAX, a))
         return false;
     for (size_t i = 0; i < e->n_changed; i++) {
         const struct change *c = &e->changed[i];
@@ -134,18 +278,31 @@ static bool put_lists(const struct edit *e, struct arena *a, struct header_edit 
     return true;
 }
 
-static bool find_hits(const struct policy *p, const struct request_view *r, struct arena *a, struct rule_hits *hits, size_t *n_ops)
+static void plan_rule(struct plan *plan, const struct header_rule *rule)
 {
+    plan->n_ops += rule->n_ops;
+    for (size_t i = 0; i < rule->n_ops; i++) {
+        enum header_op_kind kind = rule->ops[i].kind;
+        plan->filters = plan->filters || kind == HEADER_FORWARD;
+        plan->copies = plan->copies || kind == HEADER_COPY || kind == HEADER_RENAME;
+    }
+}
+
+static bool find_hits(const struct policy *p, const struct request_view *r, struct arena *a, struct plan *plan)
+{
+    struct expr_candidates candidates;
     struct expr_run run;
 
     if (!expr_run_init(&run, p->header_set, &r->facts, a))
         return false;
+    expr_run_candidates(&run, &candidates);
     for (size_t i = 0; i < p->n_header_rules; i++) {
+        size_t program = p->header_rules[i].program;
         /* An expression that can't be judged does not match here: a header asserts something to the upstream. */
-        if (expr_run(&run, p->header_rules[i].program) != MATCH_YES)
+        if (!expr_is_candidate(&candidates, program) || expr_run(&run, program) != MATCH_YES)
             continue;
-        hits->index[hits->n++] = (uint16_t) i;
-        *n_ops += p->header_rules[i].n_ops;
+        plan->hits.index[plan->hits.n++] = (uint16_t) i;
+        plan_rule(plan, &p->header_rules[i]);
     }
     return true;
 }
@@ -153,21 +310,22 @@ static bool find_hits(const struct policy *p, const struct request_view *r, stru
 bool policy_headers(const struct policy *p, const struct request_view *r, struct arena *a, struct header_edit *out, struct rule_hits *hits)
 {
     struct header_edit done = {.result = *r->headers};
-    struct rule_hits found;
+    struct plan plan;
     struct edit e;
-    size_t n_ops = 0;
 
-    found.n = 0;
-    if (!find_hits(p, r, a, &found, &n_ops))
+    plan.hits.n = 0;
+    plan.n_ops = 0;
+    plan.copies = false;
+    plan.filters = p->forward.mode != FORWARD_ALL;
+    if (!find_hits(p, r, a, &plan))
         return false;
-    if (n_ops > 0) {
-        if (!edit_init(&e, r->headers, n_ops, a))
+    if (plan.n_ops > 0 || plan.filters) {
+        if (!edit_init(&e, &plan, r, a))
             return false;
-        for (size_t i = 0; i < found.n; i++) {
-            const struct header_rule *rule = &p->header_rules[found.index[i]];
-            for (size_t j = 0; j < rule->n_ops; j++)
-                set_header(&e, &rule->ops[j]);
-        }
+        if (plan.filters)
+            apply_filters(&e, p, &plan.hits);
+        if (!apply_ops(&e, p, &plan.hits))
+            return false;
         drop_unchanged(&e, r->headers);
         if (e.n_changed > 0) {
             done.result = (struct headers){.items = e.items, .n = e.n};
@@ -176,7 +334,7 @@ bool policy_headers(const struct policy *p, const struct request_view *r, struct
         }
     }
     *out = done;
-    memcpy(hits->index, found.index, found.n * sizeof found.index[0]);
-    hits->n = found.n;
+    memcpy(hits->index, plan.hits.index, plan.hits.n * sizeof hits->index[0]);
+    hits->n = plan.hits.n;
     return true;
 }

@@ -256,7 +256,8 @@ void policy_default_settings(const struct policy *p, struct settings *out);
 MUSTUSE bool policy_config(const struct policy *p, const struct request_view *r, struct arena *a, struct settings *out, struct rule_hits *hits);
 
 /* The rate-limit rules to charge: site-wide ones always, then matching ones in order up to the cap, blocking ones before shadow ones (the
- * chosen are reported in list order). n_capped: how many matching ones the cap left out. */
+ * chosen are reported in list order). Rules that count answers are no part of it, nor are those that lack what they count. n_capped: how many
+ * matching ones the cap left out. */
 struct limit_choice {
     uint16_t index[POLICY_SITE_WIDE_MAX + POLICY_LIMITED_RULES_MAX];
     bool enforce[POLICY_SITE_WIDE_MAX + POLICY_LIMITED_RULES_MAX]; /* false: shadow, by action or kill switch */
@@ -264,8 +265,8 @@ struct limit_choice {
     bool reject_missing_key; /* an enforcing rule with on_missing_key reject had no key: answer 400 bad_request */
 };
 MUSTUSE bool policy_select_limits(const struct policy *p, const struct request_view *r, struct arena *a, struct limit_choice *out);
-/* The subject of rule for this request, into b (RATE_SUBJECT_MAX). Without a client address, which only simulate lets through,
- * fallback_ip counts all such requests as one subject. */
+/* The subject of rule for this request, into b (RATE_SUBJECT_MAX, which holds every one): its key's values; where one is missing or empty the
+ * address. Without a client address, which only simulate lets through, fallback_ip counts all such requests as one subject. */
 void policy_limit_subject(const struct rate_rule *rule, const struct request_view *r, struct buf *b);
 
 /* Operations on the response as HAProxy's binary lists, whoever makes it: names to delete, headers to add after that. */
@@ -280,9 +281,11 @@ struct limit_report {
 };
 MUSTUSE bool policy_limit_headers(const struct limit_report *reports, size_t n, struct arena *a, struct response_edit *out);
 
-/* Header operations of the matching rules, in order, on a working copy of the request's headers; del and add are the difference as
- * HAProxy's binary lists, names lower case: each changed name is deleted once and added with the values it has now. result: the headers after
- * that. False: no memory or the lists do not fit. */
+/* Filters (the policy's own, then those of the matching rules), then the operations of the matching rules, in order, on a working copy of the
+ * request's headers; del and add are the difference as HAProxy's binary lists: each changed name is deleted once and added with the values it has
+ * now, without control characters and without blanks at their ends. result: the headers after that. Placeholders read the request as it came.
+ * False, and the request is to be answered 503: no memory, the lists do not fit, a value over 8 KiB or more than 2 * HEADERS_MAX headers; nothing
+ * is cut, since a part of an identity may be another one. */
 struct header_edit {
     struct headers result;
     struct str del, add; /* empty when there is nothing to do */

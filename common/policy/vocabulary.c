@@ -1,4 +1,4 @@
-/* Names of response kinds and decisions, from their tables. */
+/* Names of response kinds, decisions and signature algorithms, from their tables. */
 #include "common/policy/policy.h"
 
 const char *kind_name(enum kind k)
@@ -29,4 +29,14 @@ const char *decision_name(enum decision d)
 #undef DECISION_ROW
     };
     return d < DECISION_N ? names[d] : "unknown";
+}
+
+const char *jws_algorithm_name(enum jws_algorithm a)
+{
+    static const char *const names[] = {
+#define ALGORITHM_ROW(id, name) name,
+#include "schemas/jws_algorithms.def"
+#undef ALGORITHM_ROW
+    };
+    return a < JWS_N ? names[a] : "unknown";
 }

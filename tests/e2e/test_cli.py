@@ -59,7 +59,7 @@ FAULTS = [
     (config_rule("a", "true", blok="block"), "unknown_member", "/config_rules/0/settings/blok"),
     (config_rule("a", "true", block="maybe"), "bad_value", "/config_rules/0/settings/block"),
     (config_rule("a", "true", responses={"forbidden": "nowhere"}), "unknown_reference", "/config_rules/0/settings/responses/forbidden"),
-    (config_rule("a", "true", cors_policy="web"), "unsupported", "/config_rules/0/settings/cors_policy"),
+    (config_rule("a", "true", cors_policy="web"), "unknown_reference", "/config_rules/0/settings/cors_policy"),
 ]
 
 

@@ -53,6 +53,17 @@ static void check_codec(struct str s)
     free(bytes);
 }
 
+/* Years 0 to 9999, and less than a day beside them for the offset. */
+static void check_time(struct str s)
+{
+    int64_t ms = 424242;
+
+    if (!parse_time_ms(s, &ms))
+        GUARANTEE(ms == 424242);
+    else
+        GUARANTEE(ms > -62167305600000 && ms < 253402387200000);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct str s;
@@ -64,7 +75,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     s = (struct str){(const char *)data + 1, size - 1};
     err_clear(&e);
-    switch (data[0] % 6) {
+    switch (data[0] % 7) {
     case 0:
         check_duration(s, &e);
         ok = e.code == ERR_NONE;
@@ -83,8 +94,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_listen(s, &e);
         ok = e.code == ERR_NONE;
         break;
-    default:
+    case 5:
         check_codec(s);
+        break;
+    default:
+        check_time(s);
     }
     check_error(ok, &e);
     return 0;

@@ -80,11 +80,11 @@ static char *numbered(const char *template, size_t number)
 static json_t *filled(const json_t *how)
 {
     json_t *list = json_array();
-    char *template = json_dumps(json_array_get(how, 1), JSON_COMPACT);
+    char *template = json_dumps(json_array_get(how, 1), JSON_COMPACT | JSON_ENCODE_ANY);
 
     for (size_t i = 0; i < (size_t) json_integer_value(json_array_get(how, 0)); i++) {
         char *text = numbered(template, i);
-        json_array_append_new(list, json_loads(text, 0, NULL));
+        json_array_append_new(list, json_loads(text, JSON_DECODE_ANY, NULL));
         free(text);
     }
     free(template);

@@ -55,6 +55,23 @@ static void durations(void)
     json_decref(rows);
 }
 
+static void times(void)
+{
+    json_t *rows = cases_load("tests/cases/base/times.json"), *row;
+    size_t i;
+
+    json_array_foreach(rows, i, row)
+    {
+        json_t *wanted = json_object_get(row, "ms");
+        int64_t ms = 424242;
+        bool ok = parse_time_ms(case_str(row, "text"), &ms);
+
+        CASE_CHECK(row, ok == (wanted != NULL));
+        CASE_CHECK(row, ms == (wanted ? json_integer_value(wanted) : 424242));
+    }
+    json_decref(rows);
+}
+
 static void the_longest_duration_is_rendered_and_a_short_buffer_respected(void)
 {
     char text[32];
@@ -172,5 +189,6 @@ void test_parse_register(void)
     CU_add_test(s, "sizes are whole bytes or binary units that fit into 64 bits", sizes);
     CU_add_test(s, "whole numbers have one spelling and a range", whole_numbers);
     CU_add_test(s, "booleans are true and false and nothing like it", booleans);
+    CU_add_test(s, "a time is the one that RFC 3339 says, and what is none is refused", times);
     CU_add_test(s, "listen addresses are host and port, IPv6 in brackets", listen_addresses);
 }

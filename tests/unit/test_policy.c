@@ -27,9 +27,18 @@ static void forget_faults(void)
     errors.n = errors.n_dropped = warnings.n = warnings.n_dropped = 0;
 }
 
-static void fault_rows(void)
+static struct policy_options options_of(const json_t *row, bool to_serve)
 {
-    json_t *rows = cases_load("tests/cases/policy/faults.json"), *row;
+    struct policy_options options = policy_options_any;
+
+    options.to_serve = to_serve;
+    options.connect_timeout_ms = (uint64_t) json_integer_value(json_object_get(row, "connect_timeout_ms"));
+    return options;
+}
+
+static void fault_rows_of(const char *table)
+{
+    json_t *rows = cases_load(table), *row;
     size_t i;
 
     json_array_foreach(rows, i, row)
@@ -44,21 +53,58 @@ static void fault_rows(void)
     json_decref(rows);
 }
 
-static void valid_rows(void)
+static void fault_rows(void)
 {
-    json_t *rows = cases_load("tests/cases/policy/valid.json"), *row;
+    fault_rows_of("tests/cases/policy/faults.json");
+    fault_rows_of("tests/cases/policy/member_faults.json");
+}
+
+static void valid_rows_of(const char *table)
+{
+    json_t *rows = cases_load(table), *row;
     size_t i;
 
     json_array_foreach(rows, i, row)
     {
         struct policy *p = NULL;
-        json_t *document = policy_case_document(row);
-        CASE_CHECK(row, policy_compile(document, &policy_options_any, &p, &errors, &warnings) && p);
+        struct policy_options options = options_of(row, false);
+        json_t *document = policy_case_document(row), *needs = json_object_get(row, "needs_schema"),
+               *reads_bot = json_object_get(row, "reads_verified_bot");
+        CASE_CHECK(row, policy_compile(document, &options, &p, &errors, &warnings) && p);
         policy_case_check_faults(row, "faults", NULL, &errors);
         policy_case_check_faults(row, "warnings", json_object_get(row, "warnings"), &warnings);
+        if (needs)
+            CASE_CHECK(row, p && p->needs_schema == json_integer_value(needs));
+        if (reads_bot)
+            CASE_CHECK(row, p && p->reads_verified_bot == json_is_true(reads_bot));
         json_decref(document);
         policy_free(&p);
         CU_ASSERT_PTR_NULL(p);
+        forget_faults();
+    }
+    json_decref(rows);
+}
+
+static void valid_rows(void)
+{
+    valid_rows_of("tests/cases/policy/valid.json");
+    valid_rows_of("tests/cases/policy/member_valid.json");
+}
+
+static void served_rows(void)
+{
+    json_t *rows = cases_load("tests/cases/policy/served.json"), *row;
+    size_t i;
+
+    json_array_foreach(rows, i, row)
+    {
+        struct policy *p = NULL;
+        struct policy_options options = options_of(row, true);
+        json_t *document = policy_case_document(row), *wanted = json_object_get(row, "errors");
+        CASE_CHECK(row, policy_compile(document, &options, &p, &errors, &warnings) == (json_array_size(wanted) == 0));
+        policy_case_check_faults(row, "faults", wanted, &errors);
+        json_decref(document);
+        policy_free(&p);
         forget_faults();
     }
     json_decref(rows);
@@ -115,6 +161,8 @@ static void names(void)
     CU_ASSERT_EQUAL(kind_status(KIND_N), 0);
     CU_ASSERT_STRING_EQUAL(decision_name(DECISION_WOULD_BLOCK), "would_block");
     CU_ASSERT_STRING_EQUAL(decision_name(DECISION_N), "unknown");
+    CU_ASSERT_STRING_EQUAL(jws_algorithm_name(JWS_EDDSA), "EdDSA");
+    CU_ASSERT_STRING_EQUAL(jws_algorithm_name(JWS_N), "unknown");
 }
 
 /* --- Files --- */
@@ -189,7 +237,7 @@ static void largest(void)
 {
     static const char shape[] = "{\"base\":\"minimal\",\"fill\":{\"/config_rules\":[200,{\"id\":\"c#\",\"expression\":%s,\"settings\":{}}],"
                                 "\"/rate_limit_rules\":[200,{\"id\":\"l#\",\"expression\":%s,\"algorithm\":\"token_bucket\",\"limit\":1,\"period\":\"1s\",\"key\":[\"ip\"]}],"
-                                "\"/request_header_rules\":[200,{\"id\":\"h#\",\"expression\":%s,\"ops\":[]}]}}";
+                                "\"/request_header_rules\":[200,{\"id\":\"h#\",\"expression\":%s,\"ops\":[{\"op\":\"remove\",\"name\":\"x-a\"}]}]}}";
     static char expression[8192], text[32768];
     struct buf b;
 
@@ -208,15 +256,75 @@ static void largest(void)
     json_decref(row);
 }
 
+/* A set of as many words as an expression holds; n makes it another one. */
+static json_t *large_set(size_t n)
+{
+    static char text[EXPR_TEXT_MAX];
+    struct buf b;
+
+    buf_init(&b, text, sizeof text);
+    buf_printf(&b, "http.request.uri.args[\"q%zu\"] in {", n);
+    for (size_t i = 0; b.len < sizeof text - 16; i++)
+        buf_printf(&b, "%s\"%zx\"", i == 0 ? "" : " ", i);
+    buf_put_byte(&b, '}');
+    return json_stringn(text, b.len);
+}
+
+/* A list of POLICY_RULES_MAX rules: their id begins with initial, the rest is what shape has. */
+static json_t *many_rules(char initial, const json_t *shape)
+{
+    json_t *rules = json_array();
+    char id[32];
+
+    for (size_t i = 0; i < POLICY_RULES_MAX; i++) {
+        json_t *rule = json_copy((json_t *) (uintptr_t) shape);
+        snprintf(id, sizeof id, "%c%zu", initial, i);
+        json_object_set_new(rule, "id", json_string(id));
+        json_object_set_new(rule, "expression", large_set(i));
+        json_array_append_new(rules, rule);
+    }
+    return rules;
+}
+
+/* More than fits into a file: each value of header rules that are off is bounded, but not their sum. */
+static void too_large_compiled(void)
+{
+    static char value[8192];
+    json_t *document = json_load_file("tests/cases/policy/minimal.json", 0, NULL), *ops = json_array();
+    struct policy *p = NULL;
+
+    memset(value, 'v', sizeof value);
+    json_t *op = json_pack("{s:s, s:s, s:s#}", "op", "set", "name", "x-a", "value", value, (int) sizeof value);
+    for (size_t i = 0; i < POLICY_RULE_OPS_MAX; i++)
+        json_array_append(ops, op);
+    json_t *config = json_pack("{s:{}}", "settings"), *header = json_pack("{s:b, s:o}", "enabled", 0, "ops", ops);
+    json_t *rate = json_pack("{s:s, s:i, s:s, s:[s]}", "algorithm", "token_bucket", "limit", 1, "period", "1s", "key", "ip");
+    json_object_set_new(document, "config_rules", many_rules('c', config));
+    json_object_set_new(document, "rate_limit_rules", many_rules('l', rate));
+    json_object_set_new(document, "request_header_rules", many_rules('h', header));
+    CU_ASSERT_FALSE(policy_compile(document, &policy_options_any, &p, &errors, &warnings));
+    CU_ASSERT_EQUAL_FATAL(errors.n, 1);
+    CU_ASSERT_EQUAL(errors.items[0].code, ERR_LIMIT_EXCEEDED);
+    CU_ASSERT(strstr(errors.items[0].text, "at most 64") != NULL);
+    forget_faults();
+    json_decref(op);
+    json_decref(config);
+    json_decref(header);
+    json_decref(rate);
+    json_decref(document);
+}
+
 void test_policy_register(void)
 {
     CU_pSuite s = CU_add_suite("policy", set_up, tear_down);
     CU_add_test(s, "every fault of a document is told with its code and place, and nothing is compiled", fault_rows);
     CU_add_test(s, "what the specification allows compiles, with the warnings it deserves and no others", valid_rows);
+    CU_add_test(s, "a policy that would be enforced in part is not served", served_rows);
     CU_add_test(s, "a compiled policy holds what the document said, and the defaults for the rest", contents);
     CU_add_test(s, "without a forbidden template the built-in one answers", built_in_forbidden);
-    CU_add_test(s, "kinds and decisions have their names", names);
+    CU_add_test(s, "kinds, decisions and signature algorithms have their names", names);
     CU_add_test(s, "a file that is no policy is refused with the reason in words", bad_files);
     CU_add_test(s, "a syntax error in a file is told with its line", position);
     CU_add_test(s, "a policy at every limit of the language compiles", largest);
+    CU_add_test(s, "a policy that takes more memory than an edge gives it is refused in words", too_large_compiled);
 }

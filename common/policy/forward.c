@@ -1,0 +1,44 @@
+/* Filters of request headers at work. */
+#include "common/policy/forward_priv.h"
+
+bool forward_always_keeps(struct str name)
+{
+    return str_eq_nocase(name, STR("traceparent")) || str_eq_nocase(name, STR("tracestate")) || header_name_reserved(name);
+}
+
+/* Order of str_cmp; lower is in lower case. */
+static int cmp_nocase(struct str name, struct str lower)
+{
+    size_t n = name.len < lower.len ? name.len : lower.len;
+
+    for (size_t i = 0; i < n; i++) {
+        int diff = (unsigned char) ascii_lower(name.p[i]) - (unsigned char) lower.p[i];
+        if (diff != 0)
+            return diff;
+    }
+    return name.len < lower.len ? -1 : name.len > lower.len;
+}
+
+static bool is_named(const struct str_list *names, struct str name)
+{
+    size_t from = 0, to = names->n;
+
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+        int order = cmp_nocase(name, names->items[middle]);
+        if (order == 0)
+            return true;
+        if (order < 0)
+            to = middle;
+        else
+            from = middle + 1;
+    }
+    return false;
+}
+
+bool forward_keeps(const struct forward_filter *filter, struct str name)
+{
+    if (filter->mode == FORWARD_ALL || is_named(&filter->names, name) == (filter->mode == FORWARD_ALLOWLIST))
+        return true;
+    return forward_always_keeps(name);
+}

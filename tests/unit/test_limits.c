@@ -1,0 +1,225 @@
+/* Which limits count a request, and the subject that each of them counts. */
+#include <CUnit/CUnit.h>
+#include <stdlib.h>
+
+#include "tests/unit/cases.h"
+#include "tests/unit/policy_cases.h"
+
+static struct arena arena;
+
+static int set_up(void)
+{
+    arena_init(&arena, 4096, 0);
+    return 0;
+}
+
+static int tear_down(void)
+{
+    arena_release(&arena);
+    return 0;
+}
+
+static struct header header_items[HEADERS_MAX];
+static struct headers headers;
+
+static void take_headers(const json_t *object)
+{
+    const char *name;
+    json_t *value;
+
+    headers = (struct headers){.items = header_items};
+    json_object_foreach((json_t *) (uintptr_t) object, name, value) header_items[headers.n++] =
+        (struct header){.name = str_of(name), .value = str_of(json_string_value(value))};
+}
+
+/* "request" of a row: host, ip, headers, query, country, asnum. */
+static struct request_view view_of(const json_t *request)
+{
+    struct request_view view = {.headers = &headers};
+    struct expr_facts *f = &view.facts;
+    const json_t *asnum = json_object_get(request, "asnum");
+
+    take_headers(json_object_get(request, "headers"));
+    CU_ASSERT_FATAL(expr_facts_begin(f, &arena));
+    f->host = json_object_get(request, "host") ? case_str(request, "host") : STR("a.example");
+    f->method = STR("GET");
+    f->path = STR("/");
+    f->query = case_str(request, "query");
+    f->headers = &headers;
+    f->has_ip = addr_parse(case_str(request, "ip"), &f->ip);
+    f->viewer.country = case_str(request, "country");
+    f->viewer.has_asnum = asnum != NULL;
+    f->viewer.asnum = json_integer_value(asnum);
+    return view;
+}
+
+/* A policy of a row's "rules" and "kill_switch". */
+static struct policy *policy_of(const json_t *row)
+{
+    json_t *document = json_pack("{s:s, s:{s:O}}", "base", "full", "set", "/rate_limit_rules", json_object_get(row, "rules"));
+
+    if (json_is_true(json_object_get(row, "kill_switch")))
+        json_object_set_new(json_object_get(document, "set"), "/kill_switch", json_pack("{s:b}", "rate_limit", 1));
+    struct policy *p = policy_case_compile(document);
+    json_decref(document);
+    return p;
+}
+
+/* "chosen": the ids of the chosen rules in order, shadow ones with a "?" behind them. */
+static bool is_choice(const struct policy *p, const struct limit_choice *got, const json_t *wanted)
+{
+    bool same = got->n == json_array_size(wanted);
+
+    for (size_t i = 0; same && i < got->n; i++) {
+        struct str want = str_of(json_string_value(json_array_get(wanted, i))), id = p->rate_rules[got->index[i]].id;
+        bool shadow = str_ends(want, STR("?"));
+        same = str_eq(id, str_sub(want, 0, want.len - (shadow ? 1 : 0))) && got->enforce[i] == !shadow;
+    }
+    return same;
+}
+
+static void choices(void)
+{
+    json_t *rows = cases_load("tests/cases/policy/limit_choices.json"), *row;
+    size_t i;
+
+    json_array_foreach(rows, i, row)
+    {
+        struct policy *p = policy_of(row);
+        struct request_view view = view_of(json_object_get(row, "request"));
+        struct limit_choice got;
+        CASE_CHECK(row, policy_select_limits(p, &view, &arena, &got));
+        CASE_CHECK(row, is_choice(p, &got, json_object_get(row, "chosen")));
+        CASE_CHECK(row, got.n_capped == json_integer_value(json_object_get(row, "capped")));
+        CASE_CHECK(row, got.reject_missing_key == json_is_true(json_object_get(row, "reject")));
+        policy_free(&p);
+        arena_reset(&arena);
+    }
+    json_decref(rows);
+}
+
+/* --- Subjects --- */
+
+enum { N_REQUESTS_MAX = 8 };
+
+/* Rows are a rule's "key" and requests in groups: those of one group are one subject, those of different groups are not. */
+static size_t subjects_of_group(const json_t *group, const struct rate_rule *rule, struct rate_subject *out)
+{
+    size_t n = json_array_size(group);
+    char storage[RATE_SUBJECT_MAX];
+    struct buf b;
+
+    CU_ASSERT_FATAL(n <= N_REQUESTS_MAX);
+    for (size_t i = 0; i < n; i++) {
+        struct request_view view = view_of(json_array_get(group, i));
+        buf_init(&b, storage, sizeof storage);
+        policy_limit_subject(rule, &view, &b);
+        CU_ASSERT(!b.full && rate_subject_hash(buf_str(&b), &out[i]));
+    }
+    return n;
+}
+
+static bool same_subject(const struct rate_subject *a, const struct rate_subject *b)
+{
+    return memcmp(a->b, b->b, sizeof a->b) == 0;
+}
+
+static void check_subjects(const json_t *row, const struct rate_rule *rule)
+{
+    const json_t *groups = json_object_get(row, "groups");
+    struct rate_subject first[N_REQUESTS_MAX], of_group[N_REQUESTS_MAX];
+
+    CU_ASSERT_FATAL(json_array_size(groups) <= N_REQUESTS_MAX);
+    for (size_t i = 0; i < json_array_size(groups); i++) {
+        size_t n = subjects_of_group(json_array_get(groups, i), rule, of_group);
+        first[i] = of_group[0];
+        for (size_t k = 1; k < n; k++)
+            CASE_CHECK(row, same_subject(&of_group[k], &first[i]));
+        for (size_t k = 0; k < i; k++)
+            CASE_CHECK(row, !same_subject(&first[k], &first[i]));
+    }
+}
+
+static void subject_rows(void)
+{
+    json_t *rows = cases_load("tests/cases/policy/limit_subjects.json"), *row;
+    size_t i;
+
+    json_array_foreach(rows, i, row)
+    {
+        json_t *rules = json_pack("{s:[{s:s, s:s, s:s, s:i, s:s, s:O}, {s:s, s:s, s:s, s:i, s:s, s:[s]}]}", "rules", "id", "r", "expression",
+                                  "http.host ne \"\"", "algorithm", "token_bucket", "limit", 1, "period", "1s", "key", json_object_get(row, "key"), "id",
+                                  "all", "expression", "true", "algorithm", "token_bucket", "limit", 1, "period", "1s", "key", "ip");
+        struct policy *p = policy_of(rules);
+        check_subjects(row, &p->rate_rules[0]);
+        policy_free(&p);
+        json_decref(rules);
+        arena_reset(&arena);
+    }
+    json_decref(rows);
+}
+
+static bool subject_fits(char *name, size_t value_len, const struct rate_rule *rule, struct rate_subject *out)
+{
+    static char value[16 * 1024], storage[RATE_SUBJECT_MAX];
+    struct header item = {.name = str_of(name), .value = {value, value_len}};
+    struct headers sent = {.items = &item, .n = 1};
+    struct request_view view = {.headers = &sent};
+    struct buf b;
+
+    memset(value, 'v', sizeof value);
+    CU_ASSERT_FATAL(expr_facts_begin(&view.facts, &arena));
+    view.facts.headers = &sent;
+    buf_init(&b, storage, sizeof storage);
+    policy_limit_subject(rule, &view, &b);
+    return !b.full && rate_subject_hash(buf_str(&b), out);
+}
+
+/* No value that a client sends is too long to be counted, and no two of them are one subject. */
+static void long_values(void)
+{
+    struct rate_rule rule = {.n_key = POLICY_KEY_PARTS_MAX};
+    static const size_t lens[] = {1, 511, 512, 513, 529, 530, 8192, 16384};
+    struct rate_subject seen[sizeof lens / sizeof lens[0]];
+    char name[] = "x-a";
+
+    for (size_t i = 0; i < rule.n_key; i++)
+        rule.key[i] = (struct key_part){.kind = KEY_PART_HEADER, .name = STR("x-a")};
+    for (size_t i = 0; i < sizeof lens / sizeof lens[0]; i++) {
+        CU_ASSERT(subject_fits(name, lens[i], &rule, &seen[i]));
+        for (size_t k = 0; k < i; k++)
+            CU_ASSERT_FALSE(same_subject(&seen[k], &seen[i]));
+    }
+    arena_reset(&arena);
+}
+
+/* Limits in Valkey go on counting across versions of the edge: a subject's bytes stay as they are. */
+static void subject_bytes(void)
+{
+    struct rate_rule rule = {.n_key = 2, .key = {{.kind = KEY_PART_HOST}, {.kind = KEY_PART_IP}}};
+    struct request_view view = {0};
+    char storage[64];
+    struct buf b;
+
+    CU_ASSERT_FATAL(expr_facts_begin(&view.facts, &arena));
+    view.facts.host = STR("a.b");
+    view.facts.has_ip = addr_parse(STR("192.0.2.1"), &view.facts.ip);
+    buf_init(&b, storage, sizeof storage);
+    policy_limit_subject(&rule, &view, &b);
+    CU_ASSERT(str_eq(buf_str(&b), STR("\x01\0\0\0\x03"
+                                      "a.b\0\0\0\x10\0\0\0\0\0\0\0\0\0\0\xff\xff\xc0\0\x02\x01")));
+    view.facts.host = STR_NONE;
+    buf_init(&b, storage, sizeof storage);
+    policy_limit_subject(&rule, &view, &b);
+    CU_ASSERT(str_eq(buf_str(&b), STR("\x02\0\0\0\x10\0\0\0\0\0\0\0\0\0\0\xff\xff\xc0\0\x02\x01")));
+    arena_reset(&arena);
+}
+
+void test_limits_register(void)
+{
+    CU_pSuite s = CU_add_suite("limits", set_up, tear_down);
+    CU_add_test(s, "blocking limits take the slots first, and those without a key take none", choices);
+    CU_add_test(s, "a limit tells clients apart by all parts of its key, and nothing a client sends is another one's subject", subject_rows);
+    CU_add_test(s, "a value of any length is counted, each as its own", long_values);
+    CU_add_test(s, "a subject is a domain byte and values behind their lengths", subject_bytes);
+}
