@@ -126,6 +126,10 @@ corpus = $(addprefix build/$(1)/corpus_,$(FUZZ_NAMES))
 sim = $(if $(SIM_SRC),build/$(1)/sim)
 everything = $(call programs,$(1)) $(call unit,$(1)) $(call replay,$(1)) $(call sim,$(1)) $(call corpus,$(1))
 
+# What takes memory: in the unit tests calls of it pass through tests/unit/refuse_memory.c.
+REFUSABLE := calloc arena_take arena_take_n arena_take_bytes arena_copy_str arena_on_release \
+	pcre2_compile_context_create_8 pcre2_match_context_create_8 pcre2_match_data_create_8 pthread_setspecific rate_subject_hash
+
 define VARIANT
 build/$(1)/flags: FORCE
 	@$$(call write_if_changed,'$$($(1)_CC) $$(CPPFLAGS_ALL) $$(CFLAGS_ALL) $$($(1)_CFLAGS) $$(LDFLAGS_ALL)')
@@ -176,7 +180,7 @@ build/$(1)/gen/suites.o: build/$(1)/gen/suites.c build/$(1)/gen/suites.h build/$
 
 build/$(1)/unit: $$(call objects,$(1),$$(UNIT_SRC)) build/$(1)/gen/suites.o $(call libraries,$(1))
 	@echo "  LD    $$@"
-	$$(Q)$$($(1)_CC) $$(CFLAGS_ALL) $$($(1)_CFLAGS) $$(LDFLAGS_ALL) -o $$@ $$^ -lcunit $$(LIBS)
+	$$(Q)$$($(1)_CC) $$(CFLAGS_ALL) $$($(1)_CFLAGS) $$(LDFLAGS_ALL) $$(REFUSABLE:%=-Wl,--wrap=%) -o $$@ $$^ -lcunit $$(LIBS)
 
 build/$(1)/replay: $$(call objects,$(1),$$(REPLAY_SRC)) $(call libraries,$(1))
 	@echo "  LD    $$@"
@@ -269,8 +273,9 @@ run_soak = $(Q)EDGE_SPOA_BIN=$(CURDIR)/build/release/edge-spoa EDGE_HAPROXY=$(HA
 
 # ---- targets ----
 
-.PHONY: help all deps demo demo-down unit replay sim corpus e2e test asan tsan cover lint lint-headers fuzz bench bench-policy \
-	bench-expr bench-instructions soak-exchange soak-limit soak-valkey test-haproxy34 test-debian13 clean distclean
+.PHONY: help all deps demo demo-down unit replay sim corpus e2e test asan tsan cover lint lint-headers reference fuzz \
+	bench bench-policy bench-expr bench-instructions soak-exchange soak-limit soak-valkey test-haproxy34 test-debian13 \
+	clean distclean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' Makefile
@@ -334,8 +339,12 @@ cover: deps $(call everything,cover) ## line coverage of common/ and spoa/ over 
 	@gcovr --gcov-ignore-parse-errors --root . --object-directory build/cover/obj --filter 'common/' --filter 'spoa/' \
 		--html-details build/cover/index.html --print-summary --fail-under-line $(COVER_FLOOR) build/cover/obj
 
-lint: $(DEPS_TEST) $(call everything,clang) lint-headers ## clang build, include arrows, lengths, wire, shellcheck
+lint: $(DEPS_TEST) $(call everything,clang) lint-headers ## clang build, include arrows, lengths, wire, reference pages, shellcheck
 	@tests/lint/run.sh
+
+.PHONY: reference
+reference: ## schemas/reference/*.md and schemas/vocabulary.json, from the tables
+	@PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 schemas/reference/generate.py
 
 # A header compiles alone: nothing is force-included here, and it is the only thing the file includes.
 lint-headers: $(HEADERS:%=build/clang/headers/%.ok)

@@ -9,6 +9,7 @@
 
 #include "common/base/log.h"
 #include "spoa/agent_priv.h"
+#include "spoa/settings_deployment.h"
 #include "spoa/signals.h"
 
 /* HAProxy checks every 200 ms: after three intervals it has moved to another agent, if there is one. */
@@ -182,7 +183,9 @@ static bool agent_start(struct agent *a, struct err *e)
     challenges_init(&a->challenges);
     if (!agent_store_init(a, e) || !workers_start(a, e))
         return false;
-    if (!policy_file_init(&a->policy_file, a->settings.policy_file, a->slots, a->n_workers, agent_store_prepare, wake_workers, a, e))
+    const struct policy_options options = {
+        .deployment = settings_deployment(&a->settings), .to_serve = true, .connect_timeout_ms = a->settings.connect_timeout_ms};
+    if (!policy_file_init(&a->policy_file, a->settings.policy_file, &options, a->slots, a->n_workers, agent_store_prepare, wake_workers, a, e))
         return false;
     policy_file_load(&a->policy_file);
     if (!may_listen(a, e) || !policy_file_start(&a->policy_file, e) || !records_start(a, e) || !httpd_start(a, e))

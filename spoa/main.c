@@ -20,21 +20,17 @@ int main(int argc, char **argv)
         return launcher_main(environ);
     if (strcmp(command, "serve") == 0 && is_daemon)
         return agent_main(environ);
-    if (strcmp(command, "check") == 0)
-        return cli_check(argc - 2, argv + 2);
-    if (strcmp(command, "simulate") == 0)
-        return cli_simulate(argc - 2, argv + 2);
-    if (strcmp(command, "doctor") == 0)
-        return cli_doctor(argc - 2, argv + 2, environ);
+    const struct cli_command *of_a_person = cli_command(command);
+    if (of_a_person != NULL)
+        return of_a_person->run(argc - 2, argv + 2, environ);
     if (strcmp(command, "--version") == 0)
         return cli_version();
-    if (strcmp(command, "--help") == 0 || strcmp(command, "help") == 0)
+    const bool names_daemon = strcmp(command, "run") == 0 || strcmp(command, "serve") == 0;
+    if (strcmp(command, "--help") == 0 || strcmp(command, "help") == 0 || (names_daemon && argc == 3 && strcmp(argv[2], "--help") == 0))
         return cli_help();
-    if (strcmp(command, "run") == 0 || strcmp(command, "serve") == 0)
+    if (names_daemon)
         fprintf(stderr, "edge-spoa %s takes no arguments: its settings come from the environment, see edge-spoa --help\n", command);
-    else if (argc > 1)
-        fprintf(stderr, "edge-spoa: there is no command \"%s\"; it is one of run, serve, check, simulate, doctor, --help, --version\n", command);
     else
-        fprintf(stderr, "edge-spoa: name a command: run, serve, check, simulate, doctor, --help or --version\n");
+        return cli_no_command(command);
     return CLI_USAGE;
 }

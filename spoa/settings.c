@@ -378,10 +378,20 @@ bool settings_load(struct settings_edge *out, enum settings_use use, char *const
     return true;
 }
 
+/* The words of a setting come from the table, so that the help names what is accepted. */
+static void print_row(FILE *f, const struct row *r)
+{
+    const char *words = type_words(r->type);
+
+    fprintf(f, "  %-30s %-16s %s", r->name, r->dflt[0] == '\0' ? "-" : r->dflt, r->meaning);
+    if (words != NULL)
+        fprintf(f, " [%s]", words);
+    fputc('\n', f);
+}
+
 void settings_print(FILE *f)
 {
     for (size_t i = 0; i < N_ROWS; i++)
         if ((rows[i].readers & FROM_LAUNCHER) == 0)
-            fprintf(f, "  %-30s %-16s %s\n", rows[i].name, rows[i].dflt[0] == '\0' ? "-" : rows[i].dflt,
-                    rows[i].meaning);
+            print_row(f, &rows[i]);
 }

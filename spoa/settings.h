@@ -11,6 +11,7 @@ enum setting_reader { BY_AGENT = 1, BY_HAPROXY = 2, BY_LAUNCHER = 4, BY_OFFLINE 
 
 enum { SETTING_FAILURE_CLOSED, SETTING_FAILURE_OPEN };
 enum { SETTING_UPSTREAM_AUTO, SETTING_UPSTREAM_H1, SETTING_UPSTREAM_H2 };
+enum { SETTING_SWITCH_FALSE, SETTING_SWITCH_TRUE };
 
 /* STR members are borrowed from the environment (or are constants), NUL-terminated, "" when unset. ENUM members are the index of
  * the word in its set, -1 when unset. */
@@ -21,6 +22,7 @@ enum { SETTING_UPSTREAM_AUTO, SETTING_UPSTREAM_H1, SETTING_UPSTREAM_H2 };
 #define SETTING_TYPE_ENUM_CLIENT_IP      int
 #define SETTING_TYPE_ENUM_FAILURE        int
 #define SETTING_TYPE_ENUM_UPSTREAM_PROTO int
+#define SETTING_TYPE_ENUM_SWITCH         int
 struct settings_edge {
 #define SETTING_ROW(member, name, type, dflt, min, max, readers, meaning) SETTING_TYPE_##type member;
 #include "schemas/settings.def"

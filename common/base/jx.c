@@ -170,7 +170,8 @@ void jx_only(const struct jx *j, const char *const *names)
         if (is_one_of(member.key, names, &index))
             continue;
         suggestion = str_nearest(member.key, names);
-        if (suggestion != NULL)
+        /* A member that is there already is not what this one was meant to be. */
+        if (suggestion != NULL && json_object_get(j->value, suggestion) == NULL)
             jx_fault(&member, ERR_UNKNOWN_MEMBER, "unknown member \"%.*s\": did you mean \"%s\"?",
                      STR_ARG(str_cut_utf8(member.key, 64)), suggestion);
         else
@@ -288,12 +289,14 @@ bool jx_enum(const struct jx *j, const char *const *names, int *out)
 
     if (j->value == NULL)
         return false;
-    if (!json_is_string(j->value))
-        return fault_type(j, "a string");
+    join(names, list, sizeof(list));
+    if (!json_is_string(j->value)) {
+        jx_fault(j, ERR_BAD_TYPE, "must be a string, not %s: one of %s", type_name(j->value), list);
+        return false;
+    }
     text = (struct str){json_string_value(j->value), json_string_length(j->value)};
     if (is_one_of(text, names, out))
         return true;
-    join(names, list, sizeof(list));
     jx_fault(j, ERR_BAD_VALUE, "\"%.*s\" is none of: %s", STR_ARG(str_cut_utf8(text, 64)), list);
     return false;
 }

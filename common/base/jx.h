@@ -14,7 +14,10 @@ enum { JX_DOCUMENT_MAX_BYTES = 8 * 1024 * 1024, JX_DEPTH_MAX = 64 };
  * has line and column (of the last byte of what is wrong), and for what looks like YAML a hint that JSON is wanted. The
  * caller owns the result (json_decref). */
 MUSTUSE bool jx_parse(struct str text, size_t max_bytes, json_t **out, struct err *e);
-/* The same from a file: absent, empty, a directory, unreadable and too large are told apart in words. */
+/* The bytes of a file of at most max_bytes: absent, empty, a directory, unreadable and too large are told apart in words. The
+ * caller owns *out (free). */
+MUSTUSE bool jx_read(const char *file, size_t max_bytes, char **out, size_t *len, struct err *e);
+/* Both. */
 MUSTUSE bool jx_load(const char *file, size_t max_bytes, json_t **out, struct err *e);
 
 /* A place in a document. Cheap to copy; parents live on the callers' stacks. */

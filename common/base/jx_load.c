@@ -211,7 +211,7 @@ static bool read_all(int fd, char *text, size_t cap, size_t *len)
     return true;
 }
 
-bool jx_load(const char *file, size_t max_bytes, json_t **out, struct err *e)
+bool jx_read(const char *file, size_t max_bytes, char **out, size_t *out_len, struct err *e)
 {
     /* O_NONBLOCK: a FIFO without a writer must not hold us up before it is refused. */
     int fd = open(file, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
@@ -237,9 +237,26 @@ bool jx_load(const char *file, size_t max_bytes, json_t **out, struct err *e)
     else if (len == 0)
         err_set(e, ERR_UNREADABLE, "", "%s: is empty", file);
     else
-        ok = jx_parse((struct str){text, len}, max_bytes, out, e);
+        ok = true;
+    if (ok) {
+        *out = text;
+        *out_len = len;
+        text = NULL;
+    }
 out:
     free(text);
     close(fd);
+    return ok;
+}
+
+bool jx_load(const char *file, size_t max_bytes, json_t **out, struct err *e)
+{
+    char *text;
+    size_t len;
+
+    if (!jx_read(file, max_bytes, &text, &len, e))
+        return false;
+    const bool ok = jx_parse((struct str){text, len}, max_bytes, out, e);
+    free(text);
     return ok;
 }

@@ -106,6 +106,15 @@ static bool never_matches(struct str literal, const char *reason, struct err *e)
                    STR_ARG(str_cut_utf8(literal, VALUE_SHOWN)), reason);
 }
 
+/* Where a star is most likely meant as one of a wildcard. contains, or a star alone, asks for a star plainly enough. */
+static bool is_stray_star(const struct condition *c, struct str literal)
+{
+    const bool is_plain = c->op != OP_WILDCARD && c->op != OP_STRICT_WILDCARD && c->op != OP_CONTAINS;
+    const bool is_globbed = c->field == FIELD_HTTP_HOST || c->field == FIELD_HTTP_PATH || c->field == FIELD_HTTP_USER_AGENT;
+
+    return is_plain && is_globbed && literal.len > 1 && str_find_byte(literal, '*') != SIZE_MAX;
+}
+
 /* s is the part of literal that is held to what the field can have; of a wildcard it is what stands around a star. A
  * fault goes to e, a warning to w. */
 static bool check_part(const struct checker *k, const struct condition *c, struct str literal, struct str s,
@@ -126,6 +135,9 @@ static bool check_part(const struct checker *k, const struct condition *c, struc
         return never_matches(literal, reason, e);
     if (c->field == FIELD_HTTP_HEADERS_NAMES && part == WHOLE && is_unreadable(k->context->deployment, s))
         return never_matches(literal, "rules do not see this header: it is a source of this deployment", e);
+    if (is_stray_star(c, literal))
+        err_set(w, ERR_LITERAL_STAR, "", "%s takes the * in \"%.*s\" for a star and nothing else: write wildcard when it is to stand for any text",
+                operator_info(c->op)->name, STR_ARG(str_cut_utf8(literal, VALUE_SHOWN)));
     if (c->field == FIELD_HTTP_VERSION && s.len > 0 && !meaning_is_version(s, part))
         err_set(w, ERR_UNKNOWN_VERSION, "", "no request has the HTTP version \"%.*s\": write 1.0, 1.1, 2.0 or 3.0",
                 STR_ARG(str_cut_utf8(literal, VALUE_SHOWN)));

@@ -64,10 +64,10 @@ static bool decode_key(struct decoder *d, const struct jx *leaf, struct conditio
 
     if (key.value != NULL) {
         if (!is_string(&key, &text)) {
-            jx_fault(&key, ERR_EXPR_KEY,
-                     field_info(c->field)->key == KEY_NONE ? "%s takes no key: leave it out"
-                                                           : "%s takes a string as its key",
-                     field_info(c->field)->name);
+            if (field_info(c->field)->key == KEY_NONE)
+                jx_fault(&key, ERR_EXPR_KEY, "%s takes no key: leave it out", field_info(c->field)->name);
+            else
+                jx_fault(&key, ERR_BAD_TYPE, "must be a string");
             return false;
         }
         if (!arena_copy_str(d->builder.arena, text, &c->key))

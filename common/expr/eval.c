@@ -36,14 +36,18 @@ static inline uint64_t *error_bits(const struct expr_run *run)
     return run->memo + 2 * set_n_words(run->set);
 }
 
+__attribute__((noinline)) static void extract(const struct expr_run *run, const struct slot *s, struct slot_texts *out)
+{
+    out->state = facts_texts(run->facts, s->field, s->key, &out->texts) ? SLOT_KNOWN : SLOT_REFUSED;
+}
+
 /* NULL: memory is refused. */
-static const struct texts *texts_of(const struct expr_run *run, uint32_t slot)
+static inline const struct texts *texts_of(const struct expr_run *run, uint32_t slot)
 {
     struct slot_texts *known = (struct slot_texts *)run->slots + slot;
-    const struct slot *s = &run->set->slots[slot];
 
     if (known->state == SLOT_UNKNOWN)
-        known->state = facts_texts(run->facts, s->field, s->key, &known->texts) ? SLOT_KNOWN : SLOT_REFUSED;
+        extract(run, &run->set->slots[slot], known);
     return known->state == SLOT_KNOWN ? &known->texts : NULL;
 }
 
@@ -242,19 +246,15 @@ static void mark_ranges(const struct expr_run *run, const struct bulk *b)
         range_table_mark(addr_is_v4(&facts->ip) ? &b->ranges.numbers : &b->ranges.v6, address_number(&facts->ip), yes_bits(run));
 }
 
-static void answer_alone(const struct expr_run *run, uint32_t predicate)
+/* The part of the memo that an answer belongs into. */
+static inline uint64_t *bits_of(const struct expr_run *run, enum match answer)
 {
-    switch (holds(run, &run->set->predicates[predicate])) {
-    case MATCH_YES:
-        set_bit(yes_bits(run), predicate);
-        break;
-    case MATCH_NO:
-        set_bit(no_bits(run), predicate);
-        break;
-    case MATCH_ERROR:
-        set_bit(error_bits(run), predicate);
-        break;
-    }
+    return answer == MATCH_YES ? yes_bits(run) : answer == MATCH_NO ? no_bits(run) : error_bits(run);
+}
+
+static inline void answer_alone(const struct expr_run *run, const struct predicate *p, uint32_t word, uint64_t bit)
+{
+    bits_of(run, holds(run, p))[word] |= bit;
 }
 
 /* Of most keys the request has nothing. What is asked of the others is noted as an error first, and then answered. */
@@ -272,7 +272,7 @@ MUSTUSE static bool mark_keys(const struct expr_run *run, const struct bulk *b)
 
         noted[w] &= ~there;
         for (; there != 0; there &= there - 1)
-            answer_alone(run, w * 64 + (uint32_t)__builtin_ctzll(there));
+            answer_alone(run, &run->set->predicates[w * 64 + (uint32_t)__builtin_ctzll(there)], w, there & -there);
     }
     return true;
 }
@@ -313,16 +313,6 @@ static void answer_bulk(const struct expr_run *run, const struct bulk *b)
 
 /* ---- programs ---- */
 
-static void answer(const struct expr_run *run, uint32_t predicate)
-{
-    uint32_t bulk = run->set->predicates[predicate].bulk;
-
-    if (bulk == NO_BULK)
-        answer_alone(run, predicate);
-    else
-        answer_bulk(run, &run->set->bulks[bulk]);
-}
-
 static inline bool is_hit(const struct expr_run *run, const struct step *s)
 {
     return ((yes_bits(run)[s->word] & s->yes) | (no_bits(run)[s->word] & s->no)) != 0;
@@ -336,10 +326,16 @@ static inline uint64_t unknown_bits(const struct expr_run *run, const struct ste
 /* Asks what is unknown, one after the other, until the step is decided. */
 __attribute__((noinline)) static bool ask(const struct expr_run *run, const struct step *s)
 {
+    const struct predicate *predicates = run->set->predicates + s->word * 64;
     uint64_t unknown;
 
     while ((unknown = unknown_bits(run, s)) != 0) {
-        answer(run, s->word * 64 + (uint32_t)__builtin_ctzll(unknown));
+        const struct predicate *p = &predicates[__builtin_ctzll(unknown)];
+
+        if (p->bulk == NO_BULK)
+            answer_alone(run, p, s->word, unknown & -unknown);
+        else
+            answer_bulk(run, &run->set->bulks[p->bulk]);
         if (is_hit(run, s))
             return true;
     }

@@ -178,6 +178,8 @@ struct expr_candidates {
     uint64_t bits[EXPR_PROGRAMS_MAX / 64];
 };
 void expr_run_candidates(const struct expr_run *run, struct expr_candidates *out);
+/* The same where looking them up is less work than running what it leaves out; else all. */
+void expr_run_worth_asking(const struct expr_run *run, struct expr_candidates *out);
 static inline bool expr_is_candidate(const struct expr_candidates *c, size_t program)
 {
     return (c->bits[program / 64] >> (program % 64) & 1) != 0;

@@ -67,6 +67,7 @@ bool signal_find(struct str name, enum signal_id *out);
  * false, with path "". */
 bool field_unknown(struct str name, struct err *e);
 bool operator_unknown(struct str name, struct err *e);
+bool function_unknown(struct str name, struct err *e);
 bool signal_unknown(struct str name, struct err *e);
 /* Refuses an operator that does not take the field's type. */
 MUSTUSE bool operator_takes(enum op op, enum field f, struct err *e);
@@ -160,7 +161,7 @@ struct wildcard {
     size_t n_pieces;
     bool strict;
 };
-/* Any fault: in e (path "", no position). text need not live on. */
+/* text: a literal, which readers hold to EXPR_TEXT_MAX bytes; it need not live on. Any fault: in e (path "", no position). */
 MUSTUSE bool wildcard_compile(struct str text, bool strict, struct arena *a, struct wildcard *out, struct err *e);
 bool wildcard_matches(const struct wildcard *w, struct str text);
 
@@ -168,7 +169,7 @@ bool wildcard_matches(const struct wildcard *w, struct str text);
 
 enum { REGEX_SUBJECT_MAX = 8192, REGEX_MATCH_LIMIT = 10000 };
 struct regex;
-/* The compiled pattern is freed with the arena. Any fault of the pattern: in e (path "", no position), with its offset. */
+/* pattern: a literal, as above. The compiled pattern is freed with the arena. Any fault of the pattern: in e (path "", no position), with its offset. */
 MUSTUSE bool regex_compile(struct str pattern, struct arena *a, const struct regex **out, struct err *e);
 /* MATCH_ERROR: the limit was hit, the subject is longer than REGEX_SUBJECT_MAX or no UTF-8, or memory is refused. Any thread. */
 enum match regex_matches(const struct regex *r, struct str text);

@@ -112,13 +112,28 @@ MUSTUSE static bool build_table(struct expr_set *set, enum field field, struct a
     return text_table_build(table, field == FIELD_HTTP_PATH ? PART_BEGINNING : PART_WHOLE, literals, n, set->arena, scratch);
 }
 
+/* Reading the index costs as much as running some programs: it is worth it where it can leave out that many. */
+enum { USEFUL_PROGRAMS_MIN = 16 };
+
+static size_t count_useful(const struct expr_set *set)
+{
+    const struct index *x = &set->index;
+    size_t n = set->n_programs;
+
+    for (size_t i = 0; i < EXPR_PROGRAMS_MAX / 64; i++)
+        n -= (size_t)__builtin_popcountll(x->any_host.bits[i] & x->any_method.bits[i] & x->any_path.bits[i]);
+    return n;
+}
+
 bool index_build(struct expr_set *set, struct arena *scratch)
 {
     struct index *x = &set->index;
+    bool ok = build_table(set, FIELD_HTTP_HOST, scratch, &x->hosts, &x->any_host) &&
+              build_table(set, FIELD_HTTP_METHOD, scratch, &x->methods, &x->any_method) &&
+              build_table(set, FIELD_HTTP_PATH, scratch, &x->paths, &x->any_path);
 
-    return build_table(set, FIELD_HTTP_HOST, scratch, &x->hosts, &x->any_host) &&
-           build_table(set, FIELD_HTTP_METHOD, scratch, &x->methods, &x->any_method) &&
-           build_table(set, FIELD_HTTP_PATH, scratch, &x->paths, &x->any_path);
+    x->pays = ok && count_useful(set) >= USEFUL_PROGRAMS_MIN;
+    return ok;
 }
 
 void expr_run_candidates(const struct expr_run *run, struct expr_candidates *out)
@@ -126,11 +141,18 @@ void expr_run_candidates(const struct expr_run *run, struct expr_candidates *out
     const struct index *x = &run->set->index;
     struct expr_candidates host = x->any_host, method = x->any_method, path = x->any_path;
     char folded[PATH_PREFIX_MAX];
-
     text_table_mark(&x->hosts, run->facts->host, host.bits);
     text_table_mark(&x->methods, run->facts->method, method.bits);
     if (x->paths.n_lengths > 0)
         text_table_mark(&x->paths, fold_into(folded, run->facts->path), path.bits);
     for (size_t i = 0; i < EXPR_PROGRAMS_MAX / 64; i++)
         out->bits[i] = host.bits[i] & method.bits[i] & path.bits[i];
+}
+
+void expr_run_worth_asking(const struct expr_run *run, struct expr_candidates *out)
+{
+    if (run->set->index.pays)
+        expr_run_candidates(run, out);
+    else
+        memset(out, UINT8_MAX, sizeof(*out));
 }

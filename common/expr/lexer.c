@@ -15,12 +15,11 @@ bool place(struct err *e, struct pos pos)
 
 bool fail_at(struct err *e, struct pos pos, enum err_code code, const char *fmt, ...)
 {
-    char text[ERR_TEXT_MAX];
+    char text[ERR_TEXT_MAX] = "";
     va_list args;
 
     va_start(args, fmt);
-    if (vsnprintf(text, sizeof(text), fmt, args) < 0)
-        text[0] = '\0';
+    (void)vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
     err_set(e, code, "", "%s", text);
     return place(e, pos);

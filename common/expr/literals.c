@@ -22,6 +22,24 @@ static bool read_address_range(struct str text, size_t dots, struct addr_range *
     return true;
 }
 
+/* For address/length that is no CIDR: the length is wrong, or bits behind it are set. */
+static bool no_cidr(struct str text, struct addr address, struct str length, struct err *e)
+{
+    const bool dotted = addr_is_v4(&address) && str_find_byte(text, ':') == SIZE_MAX;
+    char any[32], network[ADDR_TEXT_MAX];
+    struct addr_range r;
+    const int n = snprintf(any, sizeof(any), "%s/%.*s", dotted ? "0.0.0.0" : "::", STR_ARG(str_cut_utf8(length, 8)));
+
+    if (!addr_parse_cidr((struct str){any, (size_t) n}, &r))
+        return err_set(e, ERR_BAD_VALUE, "", "\"%.*s\" is no CIDR: write a prefix length from 0 to %d behind the /",
+                       STR_ARG(str_cut_utf8(text, VALUE_SHOWN)), dotted ? 32 : 128);
+    for (size_t i = 0; i < sizeof(address.b); i++)
+        address.b[i] &= (uint8_t) ~(r.first.b[i] ^ r.last.b[i]);
+    const size_t len = addr_render(&address, network);
+    return err_set(e, ERR_BAD_VALUE, "", "\"%.*s\" is no CIDR, since bits behind the prefix are set: write %.*s/%.*s for the range",
+                   STR_ARG(str_cut_utf8(text, VALUE_SHOWN)), (int) len, network, STR_ARG(length));
+}
+
 /* The most helpful words for what is neither an address nor a CIDR. */
 static bool no_address(struct str text, struct err *e)
 {
@@ -34,9 +52,7 @@ static bool no_address(struct str text, struct err *e)
                        "\"%.*s\" can never match: a client's address has no zone; write %.*s", STR_ARG(shown),
                        STR_ARG(str_sub(text, 0, zone)));
     if (slash != SIZE_MAX && addr_parse(str_sub(text, 0, slash), &before))
-        return err_set(e, ERR_BAD_VALUE, "",
-                       "\"%.*s\" is no CIDR: the prefix length is wrong, or bits behind it are set as in 10.0.0.1/8",
-                       STR_ARG(shown));
+        return no_cidr(text, before, str_sub(text, slash + 1, text.len), e);
     return err_set(e, ERR_BAD_VALUE, "", "\"%.*s\" is no address such as 192.0.2.1 or 2001:db8::1", STR_ARG(shown));
 }
 
@@ -199,6 +215,9 @@ bool literal_key_ok(enum field f, struct str key, struct err *e)
 {
     const struct field_info *info = field_info(f);
 
+    if (f == FIELD_HTTP_QUERY && key.p != NULL)
+        return err_set(e, ERR_EXPR_KEY, "", "%s takes no key: one parameter is http.request.uri.args[\"%.*s\"]", info->name,
+                       STR_ARG(str_cut_utf8(key, VALUE_SHOWN)));
     if (info->key == KEY_NONE && key.p != NULL)
         return err_set(e, ERR_EXPR_KEY, "", "%s takes no key: leave out [\"%.*s\"]", info->name,
                        STR_ARG(str_cut_utf8(key, VALUE_SHOWN)));

@@ -2,14 +2,26 @@
  * nothing. */
 #include "common/expr/literal_priv.h"
 
+#include "common/base/codec.h"
+
 static bool begins(enum part part)
 {
     return part == WHOLE || part == BEGINNING;
 }
 
+static bool ends(enum part part)
+{
+    return part == WHOLE || part == ENDING;
+}
+
 static bool has_byte(struct str s, char byte)
 {
     return str_find_byte(s, byte) != SIZE_MAX;
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t';
 }
 
 static bool is_address_byte(char c)
@@ -18,6 +30,21 @@ static bool is_address_byte(char c)
 }
 
 /* Each of the next ones says why v can never be that part of the field's value, and what would be right; NULL: it can. */
+
+/* HAProxy refuses a Host with any of these. */
+static bool is_no_host_byte(char c)
+{
+    return c <= ' ' || c == 0x7f || (unsigned char)c >= 0x80 || str_find_byte(STR("/?#@,"), c) != SIZE_MAX;
+}
+
+static const char *no_host_reason(struct str v)
+{
+    for (size_t i = 0; i < v.len; i++)
+        if (is_no_host_byte(v.p[i]))
+            return "a host is a name or an address alone, of ASCII letters, digits and signs: write it without scheme, path and blanks, "
+                   "other letters as xn--";
+    return NULL;
+}
 
 /* Only an IPv6 address keeps a ':' once the port is off. */
 static const char *host_reason(struct str v, enum part part, bool folded)
@@ -33,7 +60,7 @@ static const char *host_reason(struct str v, enum part part, bool folded)
     if ((part == WHOLE || part == ENDING) && str_ends(v, STR(".")))
         return "http.host has no dot at its end: leave it out";
     if (!has_byte(v, ':'))
-        return NULL;
+        return no_host_reason(v);
     for (size_t i = 0; i < v.len; i++)
         if (!is_address_byte(ascii_lower(v.p[i])))
             return no_port;
@@ -89,13 +116,83 @@ static bool is_begun_by(struct str v, struct str beginning)
     return str_eq(str_sub(v, 0, beginning.len), str_sub(beginning, 0, v.len));
 }
 
-static const char *full_uri_reason(struct str v, enum part part)
+/* What the host of a full address is held to: v from behind the scheme on. */
+static const char *authority_reason(struct str v, enum part part, bool folded)
 {
-    bool fits = part != WHOLE || v.len > STR("http://").len;
+    size_t slash = str_find_byte(v, '/');
+    struct str host = str_sub(v, 0, slash);
 
-    if (!begins(part) || (fits && (is_begun_by(v, STR("https://")) || is_begun_by(v, STR("http://")))))
+    if (part == WHOLE && slash == SIZE_MAX)
+        return "a full address has a path behind its host, as https://a.example/ has: add the /";
+    for (size_t i = 0; i < host.len; i++) {
+        if (!folded && ascii_lower(host.p[i]) != host.p[i])
+            return "the host of a full address is always lower case: write it so";
+        if (host.p[i] == ':' && !str_starts(host, STR("[")))
+            return "a full address has no port: leave it out";
+    }
+    return NULL;
+}
+
+static const char *full_uri_reason(struct str v, enum part part, bool folded)
+{
+    if (!begins(part))
+        return NULL;
+    if (str_starts(v, STR("https://")) || str_starts(v, STR("http://")))
+        return authority_reason(str_sub(v, str_find(v, STR("://")) + 3, v.len), part, folded);
+    if (part == BEGINNING && (is_begun_by(v, STR("https://")) || is_begun_by(v, STR("http://"))))
         return NULL;
     return "a full address begins with https:// or http://: write it so";
+}
+
+/* Addresses are refused or escaped but for the bytes that may stand in them (RFC 3986 2). */
+static const char *sent_reason(struct str v)
+{
+    for (size_t i = 0; i < v.len; i++) {
+        if (v.p[i] == '#')
+            return "no client sends a # and what is behind it: leave it out";
+        if (v.p[i] <= ' ' || v.p[i] == 0x7f || (unsigned char)v.p[i] >= 0x80)
+            return "an address has no blanks, control characters and bytes beyond ASCII as sent: write them as %20 and so on";
+    }
+    return NULL;
+}
+
+static const char *query_reason(struct str v, enum part part)
+{
+    if (has_byte(v, ';'))
+        return "parameters with a ; are dropped from the query: leave it out";
+    for (size_t i = 0; i < v.len; i++)
+        for (size_t at = i + 1; v.p[i] == '%' && at <= i + 2; at++)
+            if (at < v.len ? codec_hex_digit(v.p[at]) < 0 : ends(part))
+                return "a % in the query is followed by two hex digits, else its parameter is dropped: write % itself as %25";
+    return sent_reason(v);
+}
+
+/* Of a header or a cookie: blanks around it are not part of it. */
+static const char *value_reason(enum field f, struct str v, enum part part)
+{
+    bool joined = f == FIELD_HTTP_X_FORWARDED_FOR; /* of several the last may be empty: "192.0.2.1, " */
+
+    if (v.len == 0)
+        return NULL;
+    if ((begins(part) && is_blank(v.p[0])) || (ends(part) && !joined && is_blank(v.p[v.len - 1])))
+        return "rules see values without the blanks around them: leave them out";
+    return has_byte(v, '\n') || has_byte(v, '\r') ? "a value is one line: leave the line break out" : NULL;
+}
+
+static bool has_reserved_prefix(struct str v)
+{
+    static const struct str prefixes[] = {
+#define RESERVED_HEADER(text)
+#define RESERVED_PREFIX(text) {(text), sizeof(text) - 1},
+#include "schemas/reserved_headers.def"
+#undef RESERVED_HEADER
+#undef RESERVED_PREFIX
+    };
+
+    for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
+        if (header_names_alike(str_sub(v, 0, prefixes[i].len), prefixes[i]))
+            return true;
+    return false;
 }
 
 static const char *header_name_reason(struct str v, enum part part, bool folded)
@@ -108,7 +205,7 @@ static const char *header_name_reason(struct str v, enum part part, bool folded)
     }
     if (part == WHOLE && v.len == 0)
         return "the name of a header has at least one character";
-    return part == WHOLE && header_name_reserved(v) ? "rules do not see this header: it belongs to the edge" : NULL;
+    return (begins(part) && has_reserved_prefix(v)) || (part == WHOLE && header_name_reserved(v)) ? "rules do not see this header: it belongs to the edge" : NULL;
 }
 
 /* Whether s is that part of text. */
@@ -166,12 +263,20 @@ const char *meaning_refuses(enum field f, struct str s, enum part part, bool fol
         return method_reason(s, folded);
     if (f == FIELD_HTTP_PATH)
         return path_reason(s, part);
-    if (f == FIELD_HTTP_FULL_URI)
-        return full_uri_reason(s, part);
+    if (f == FIELD_HTTP_URI)
+        return sent_reason(s);
+    if (f == FIELD_HTTP_FULL_URI) {
+        const char *reason = full_uri_reason(s, part, folded);
+        return reason != NULL ? reason : sent_reason(s);
+    }
+    if (f == FIELD_HTTP_QUERY)
+        return query_reason(s, part);
     if (f == FIELD_HTTP_HEADERS_NAMES)
         return header_name_reason(s, part, folded);
     if (f == FIELD_HTTP_COOKIES && has_byte(s, ';'))
         return "a cookie's value has no ;: it ends there";
+    if (f == FIELD_HTTP_HEADERS || f == FIELD_HTTP_COOKIES || f == FIELD_HTTP_USER_AGENT || f == FIELD_HTTP_REFERER || f == FIELD_HTTP_X_FORWARDED_FOR)
+        return value_reason(f, s, part);
     if (f == FIELD_IP_COUNTRY && !shape_country_has(s, part, folded))
         return "a country is two upper-case letters (ISO 3166-1) such as DE: write it so";
     if (f == FIELD_IP_CONTINENT)

@@ -176,7 +176,7 @@ static bool parse_call(struct parser *p, const struct token *name, struct condit
         if (field_find(name->text, &c->field))
             return expected(p, "an operator behind the field");
         if (!hint_condition(name, p->e))
-            operator_unknown(name->text, p->e);
+            function_unknown(name->text, p->e);
         return place(p->e, name->pos);
     }
     if (!operator_info(c->op)->call)
@@ -205,6 +205,9 @@ static bool unknown_operator(struct parser *p, const struct token *op, const cha
                        "\"not\" stands before the field: write not %s ..., or not_in", field);
     if (str_eq_nocase(op->text, STR("is")) && is_word(p, "not"))
         return fail_at(p->e, op->pos, ERR_EXPR_UNKNOWN_OPERATOR, "\"is not\" is written ne");
+    if (str_eq_nocase(op->text, STR("exists")) || str_eq_nocase(op->text, STR("present")))
+        return fail_at(p->e, op->pos, ERR_EXPR_UNKNOWN_OPERATOR,
+                       "whether a header, cookie, parameter or claim is there is asked by wildcard \"*\"");
     if (hint_signs(op, p->e))
         return false;
     operator_unknown(op->text, p->e);

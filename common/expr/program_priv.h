@@ -136,6 +136,7 @@ enum { PATH_PREFIX_MAX = 64 };
 struct index {
     struct text_table hosts, methods, paths; /* -> programs */
     struct expr_candidates any_host, any_method, any_path;
+    bool pays; /* it can leave out so many programs that reading it is less work than running them */
 };
 
 struct expr_set {
@@ -167,6 +168,7 @@ MUSTUSE bool predicate_of(struct expr_set *set, const struct condition *c, struc
                           bool *negated);
 MUSTUSE bool index_build(struct expr_set *set, struct arena *scratch);
 
+/* Words of one part of the memo. */
 static inline size_t set_n_words(const struct expr_set *set)
 {
     return (set->n_predicates + 63) / 64;

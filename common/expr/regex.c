@@ -44,13 +44,11 @@ static pcre2_match_data *match_data(void)
     pcre2_match_data *data;
 
     pthread_once(&once, make_key);
-    if (!has_key)
-        return NULL;
-    data = pthread_getspecific(match_data_key);
+    data = has_key ? pthread_getspecific(match_data_key) : NULL;
     if (data != NULL)
         return data;
     data = pcre2_match_data_create(1, NULL);
-    if (data != NULL && pthread_setspecific(match_data_key, data) != 0) {
+    if (data != NULL && (!has_key || pthread_setspecific(match_data_key, data) != 0)) {
         pcre2_match_data_free(data);
         data = NULL;
     }
@@ -61,10 +59,10 @@ static pcre2_match_data *match_data(void)
 
 static bool refuse(int code, size_t offset, struct err *e)
 {
-    char words[128];
+    char words[128] = "";
 
-    if (pcre2_get_error_message(code, (PCRE2_UCHAR *)words, sizeof(words)) < 0)
-        words[0] = '\0';
+    /* Words that are too long are cut, and end with a NUL all the same. */
+    (void)pcre2_get_error_message(code, (PCRE2_UCHAR *)words, sizeof(words));
     return err_set(e, ERR_EXPR_REGEX, "", "the regular expression does not compile: %s, at byte %zu of it", words, offset + 1);
 }
 
@@ -112,8 +110,6 @@ bool regex_compile(struct str pattern, struct arena *a, const struct regex **out
 {
     struct regex *r;
 
-    if (pattern.len > EXPR_TEXT_MAX)
-        return err_set(e, ERR_EXPR_REGEX, "", "the regular expression is longer than %d bytes", EXPR_TEXT_MAX);
     /* Verbs there set options and limits for the whole pattern. */
     if (str_starts(pattern, STR("(*")))
         return err_set(e, ERR_EXPR_REGEX, "", "a regular expression does not begin with a verb such as (*UCP): leave it out");

@@ -116,7 +116,7 @@ static unsigned read_version(struct str s)
 /* Where word stands behind a blank, so that "headlesschrome/" is no "chrome/". */
 static size_t find_product(struct str user_agent, struct str word)
 {
-    for (size_t from = 0; from < user_agent.len;) {
+    for (size_t from = 0;;) {
         size_t at = str_find(str_sub(user_agent, from, user_agent.len), word);
 
         if (at == SIZE_MAX)
@@ -125,7 +125,6 @@ static size_t find_product(struct str user_agent, struct str word)
             return from + at;
         from += at + 1;
     }
-    return SIZE_MAX;
 }
 
 static void read_browser(struct client *c)

@@ -144,6 +144,8 @@ void text_table_mark(const struct text_table *t, struct str s, uint64_t *bits)
 {
     uint64_t hash = HASH_START;
     size_t i = 0, l = 0;
+    ptrdiff_t step = 1;
+    const char *at;
 
     /* Values of a length that no literal has are not hashed. */
     if (t->part == PART_WHOLE) {
@@ -152,9 +154,12 @@ void text_table_mark(const struct text_table *t, struct str s, uint64_t *bits)
         if (l == t->n_lengths || t->lengths[l] != s.len)
             return;
     }
+    if (t->part == PART_ENDING)
+        step = -1;
+    at = t->part == PART_ENDING ? s.p + s.len - 1 : s.p;
     for (; l < t->n_lengths && t->lengths[l] <= s.len; l++) {
-        for (; i < t->lengths[l]; i++)
-            hash = hash_add(hash, byte_at(t, s, i));
+        for (; i < t->lengths[l]; i++, at += step)
+            hash = hash_add(hash, *at);
         mark_text(t, hash_end(hash), part_of(t, s, i), bits);
         if (t->part == PART_WHOLE)
             return;

@@ -239,15 +239,37 @@ static bool unknown_of(struct str name, const char *what, enum err_code code, co
                    STR_ARG(buf_str(&list)));
 }
 
-bool operator_unknown(struct str name, struct err *e)
+/* The operator that a name may have been meant as; NULL: none. */
+static const char *near_operator(struct str name)
 {
     const char *names[OP_N], *near = hint_operator(name);
+
+    for (size_t i = 0; i < OP_N; i++)
+        names[i] = operators[i].name;
+    return near != NULL ? near : nearest(name, names, OP_N);
+}
+
+bool operator_unknown(struct str name, struct err *e)
+{
+    const char *names[OP_N], *near = near_operator(name);
 
     for (size_t i = 0; i < OP_N; i++)
         names[i] = operators[i].name;
     if (near != NULL)
         return did_you_mean(name, "operator", ERR_EXPR_UNKNOWN_OPERATOR, near, e);
     return unknown_of(name, "operator", ERR_EXPR_UNKNOWN_OPERATOR, names, OP_N, e);
+}
+
+bool function_unknown(struct str name, struct err *e)
+{
+    const char *near = near_operator(name);
+
+    if (near != NULL)
+        return did_you_mean(name, "operator", ERR_EXPR_UNKNOWN_OPERATOR, near, e);
+    return err_set(e, ERR_EXPR_UNKNOWN_OPERATOR, "",
+                   "unknown function \"%.*s\": starts_with(field, \"text\") and ends_with(field, \"text\") are all there are; "
+                   "everything else is written field operator value",
+                   STR_ARG(str_cut_utf8(name, NAME_SHOWN)));
 }
 
 bool signal_unknown(struct str name, struct err *e)

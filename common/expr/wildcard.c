@@ -35,8 +35,6 @@ bool wildcard_compile(struct str text, bool strict, struct arena *a, struct wild
     size_t len = 0, piece_start = 0;
     char *bytes;
 
-    if (text.len > EXPR_TEXT_MAX)
-        return err_set(e, ERR_LIMIT_EXCEEDED, "", "longer than a whole expression's %d bytes", EXPR_TEXT_MAX);
     bytes = arena_take_bytes(a, text.len);
     w.pieces = ARENA_NEW_N(a, count_bytes(text, '*') + 1, struct str);
     if (bytes == NULL || w.pieces == NULL)

@@ -6,18 +6,32 @@ static bool is_cookie_header(const struct header *h)
     return str_eq_nocase(h->name, STR("cookie"));
 }
 
-/* Each cookie has one, so this is the most there can be. */
-static size_t count_equals(const struct headers *headers)
+/* Parts of a value that may be cookies: those with a '=' that is not their first byte. A value of nothing but '=' or ';'
+ * takes no memory. */
+static size_t count_parts(struct str value)
+{
+    size_t n = 0, from = 0;
+    bool has_equals = false;
+
+    for (size_t i = 0; i < value.len; i++) {
+        if (value.p[i] == ';') {
+            from = i + 1;
+            has_equals = false;
+        } else if (value.p[i] == '=' && !has_equals) {
+            has_equals = true;
+            n += i > from;
+        }
+    }
+    return n;
+}
+
+static size_t count_cookies_max(const struct headers *headers)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < headers->n; i++) {
-        const struct str *value = &headers->items[i].value;
-
+    for (size_t i = 0; i < headers->n; i++)
         if (is_cookie_header(&headers->items[i]))
-            for (size_t j = 0; j < value->len; j++)
-                n += value->p[j] == '=';
-    }
+            n += count_parts(headers->items[i].value);
     return n;
 }
 
@@ -50,7 +64,7 @@ static size_t read_cookies(struct str rest, struct pair *items, size_t n)
 
 bool cookies_parse(const struct headers *headers, struct arena *a, struct pairs *out)
 {
-    size_t n_max = count_equals(headers), n = 0;
+    size_t n_max = count_cookies_max(headers), n = 0;
     struct pair *items;
 
     if (n_max == 0) {

@@ -113,14 +113,27 @@ bool header_value_ok(struct str value)
     return true;
 }
 
+static char fold_name(char c)
+{
+    return c == '_' ? '-' : ascii_lower(c);
+}
+
+bool header_names_alike(struct str a, struct str b)
+{
+    size_t n = 0;
+
+    while (n < a.len && a.len == b.len && fold_name(a.p[n]) == fold_name(b.p[n]))
+        n++;
+    return n == a.len && a.len == b.len;
+}
+
 /* CGI-style upstreams read '_' and '-' alike, so a twin of a reserved name is as good as the name. */
 static bool begins_with_twin(struct str name, struct str prefix)
 {
     if (name.len < prefix.len)
         return false;
     for (size_t i = 0; i < prefix.len; i++) {
-        char c = name.p[i] == '_' ? '-' : ascii_lower(name.p[i]);
-        if (c != prefix.p[i])
+        if (fold_name(name.p[i]) != prefix.p[i])
             return false;
     }
     return true;

@@ -36,6 +36,8 @@ void headers_end_add(struct buf *b);
 bool header_name_ok(struct str name); /* RFC 9110 token, at most 256 bytes */
 /* RFC 9110 5.5: no control characters but HTAB, no DEL; no blank at either end; at most 8 KiB. */
 bool header_value_ok(struct str value);
+/* Whether an upstream may take one name for the other: case does not count, and '_' is read as '-'. */
+bool header_names_alike(struct str a, struct str b);
 /* A name that no rule may write or read, whatever its case and with '_' read as '-': schemas/reserved_headers.def.
  * Names of the deployment (source headers, ingress secret) are checked by their owner. */
 bool header_name_reserved(struct str name);

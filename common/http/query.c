@@ -3,18 +3,17 @@
 
 #include "common/base/codec.h"
 
-/* Parts between '&' that are not empty. */
-static size_t count_parts(struct str s)
+/* Pieces between '&' that hold something: the others are no parameters, and take no memory however many there are. */
+static size_t count_pieces(struct str query)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < s.len; i++)
-        n += s.p[i] != '&' && (i == 0 || s.p[i - 1] == '&');
+    for (size_t i = 0; i < query.len; i++)
+        n += query.p[i] != '&' && (i == 0 || query.p[i - 1] == '&');
     return n;
 }
 
-/* Puts what *s stands for in its place: itself, or, where there is something to decode, bytes of *room. False: an escape
- * is none. */
+/* Decodes *s in place of itself, into *room where there is something to decode. False: an escape is none. */
 static bool decode(struct str *s, char **room)
 {
     size_t len;
@@ -31,14 +30,11 @@ static bool decode(struct str *s, char **room)
 static bool read_pair(struct str text, char **room, struct pair *out)
 {
     size_t equals = str_find_byte(text, '=');
-    struct pair pair = {.name = str_sub(text, 0, equals)};
 
+    *out = (struct pair){.name = str_sub(text, 0, equals)};
     if (equals != SIZE_MAX)
-        pair.value = str_sub(text, equals + 1, text.len);
-    if (text.len == 0 || str_find_byte(text, ';') != SIZE_MAX || !decode(&pair.name, room) || !decode(&pair.value, room))
-        return false;
-    *out = pair;
-    return true;
+        out->value = str_sub(text, equals + 1, text.len);
+    return text.len > 0 && str_find_byte(text, ';') == SIZE_MAX && decode(&out->name, room) && decode(&out->value, room);
 }
 
 bool query_parse(struct str query, struct arena *a, struct pairs *out)
@@ -52,7 +48,8 @@ bool query_parse(struct str query, struct arena *a, struct pairs *out)
         *out = (struct pairs){0};
         return true;
     }
-    items = arena_take_n(a, count_parts(query), sizeof(*items));
+    /* One more: where a piece that turns out to be no parameter is read last. */
+    items = arena_take_n(a, count_pieces(query) + 1, sizeof(*items));
     room = arena_take_bytes(a, query.len);
     if (items == NULL || room == NULL)
         return false;

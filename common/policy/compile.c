@@ -223,13 +223,25 @@ static void compile_document(const json_t *document, const struct policy_options
         compile_part(document, NULL, options, p, errors, warnings);
 }
 
+/* Where memory was refused, other faults may only be what is missing for want of it: no fault of the document is told then. */
+static void keep_no_memory(struct errlist *errors, size_t from)
+{
+    size_t kept = from;
+
+    for (size_t i = from; i < errors->n; i++)
+        if (errors->items[i].code == ERR_NO_MEMORY)
+            errors->items[kept++] = errors->items[i];
+    if (kept > from)
+        errors->n = kept;
+}
+
 const struct policy_options policy_options_any = {.deployment = &expr_deployment_any};
 
 bool policy_compile(const json_t *document, const struct policy_options *options, struct policy **out, struct errlist *errors,
                     struct errlist *warnings)
 {
     struct policy *p = calloc(1, sizeof *p);
-    size_t n_before = errors->n + errors->n_dropped;
+    size_t n_before = errors->n + errors->n_dropped, from = errors->n;
 
     if (!p) {
         errlist_add(errors, ERR_NO_MEMORY, "", "no memory for a policy");
@@ -237,6 +249,7 @@ bool policy_compile(const json_t *document, const struct policy_options *options
     }
     compile_document(document, options, p, errors, warnings);
     if (errors->n + errors->n_dropped != n_before) {
+        keep_no_memory(errors, from);
         policy_free(&p);
         return false;
     }

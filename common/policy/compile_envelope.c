@@ -113,7 +113,7 @@ static void check_prefixes(const struct jx *list)
     for (size_t i = 0, n = n_entries(list, BOT_PREFIXES_MAX); i < n; i++) {
         struct jx prefix = jx_item(list, i);
         struct str text;
-        if (jx_str(&prefix, &text) && !addr_parse_cidr(text, &range))
+        if (jx_str(&prefix, &text) && (str_find_byte(text, '/') == SIZE_MAX || !addr_parse_cidr(text, &range)))
             jx_fault(&prefix, ERR_BAD_VALUE, "\"%.*s\" is no address range such as \"192.0.2.0/24\" or \"2001:db8::/32\"",
                      STR_ARG(str_cut_utf8(text, 64)));
     }

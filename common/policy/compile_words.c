@@ -5,22 +5,10 @@ enum { WORD_NAME_MAX = 256, SHOWN_MAX = 64 };
 
 #define SHOWN(s) STR_ARG(str_cut_utf8((s), SHOWN_MAX))
 
-/* CGI-style upstreams read '_' and '-' alike, so a twin of a name is as good as the name. */
-static bool is_twin(struct str a, struct str b)
-{
-    bool same = a.len == b.len;
-
-    for (size_t i = 0; same && i < a.len; i++) {
-        char x = a.p[i] == '_' ? '-' : ascii_lower(a.p[i]), y = b.p[i] == '_' ? '-' : ascii_lower(b.p[i]);
-        same = x == y;
-    }
-    return same;
-}
-
 static bool is_unreadable(const struct expr_deployment *d, struct str name)
 {
     for (size_t i = 0; i < d->n_unreadable; i++)
-        if (is_twin(d->unreadable[i], name))
+        if (header_names_alike(d->unreadable[i], name))
             return true;
     return false;
 }

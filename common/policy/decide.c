@@ -69,7 +69,7 @@ bool policy_config(const struct policy *p, const struct request_view *r, struct 
 
     if (!expr_run_init(&run, p->config_set, &r->facts, a))
         return false;
-    expr_run_candidates(&run, &candidates);
+    expr_run_worth_asking(&run, &candidates);
     policy_default_settings(p, &s);
     hits->n = 0;
     for (size_t i = 0; i < p->n_config_rules; i++) {

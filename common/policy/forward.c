@@ -36,9 +36,28 @@ static bool is_named(const struct str_list *names, struct str name)
     return false;
 }
 
+static bool is_twin_of_any(const struct str_list *names, struct str name)
+{
+    for (size_t i = 0; i < names->n; i++)
+        if (header_names_alike(names->items[i], name))
+            return true;
+    return false;
+}
+
+static bool is_wanted(const struct forward_filter *filter, struct str name)
+{
+    switch (filter->mode) {
+    case FORWARD_ALLOWLIST:
+        return is_named(&filter->names, name);
+    case FORWARD_DENYLIST:
+        return !is_twin_of_any(&filter->names, name);
+    case FORWARD_ALL:
+        break;
+    }
+    return true;
+}
+
 bool forward_keeps(const struct forward_filter *filter, struct str name)
 {
-    if (filter->mode == FORWARD_ALL || is_named(&filter->names, name) == (filter->mode == FORWARD_ALLOWLIST))
-        return true;
-    return forward_always_keeps(name);
+    return is_wanted(filter, name) || forward_always_keeps(name);
 }

@@ -15,7 +15,7 @@ struct change {
 /* The working copy, and the names that a filter or an operation has touched. */
 struct edit {
     struct header *items;
-    size_t n, max;
+    size_t n, max, n_sent; /* n_sent: the first ones, which came with the request */
     struct change *changed;
     size_t n_changed;
     struct arena *arena;
@@ -37,10 +37,10 @@ static size_t least(size_t a, size_t b)
 static bool edit_init(struct edit *e, const struct plan *plan, const struct request_view *r, struct arena *a)
 {
     size_t n = r->headers->n;
-    /* Rules write at most POLICY_HEADER_NAMES_MAX different names; filters touch only what is there. */
-    size_t n_changes = least(2 * plan->n_ops, POLICY_HEADER_NAMES_MAX) + (plan->filters ? n : 0);
+    /* Rules write at most POLICY_HEADER_NAMES_MAX different names; filters and removed twins are among what is there. */
+    size_t n_changes = least(2 * plan->n_ops, POLICY_HEADER_NAMES_MAX) + n;
 
-    *e = (struct edit){.n = n, .max = plan->copies ? EDITED_MAX : least(n + plan->n_ops, EDITED_MAX), .arena = a, .request = r};
+    *e = (struct edit){.n = n, .n_sent = n, .max = plan->copies ? EDITED_MAX : least(n + plan->n_ops, EDITED_MAX), .arena = a, .request = r};
     e->items = ARENA_NEW_N(a, e->max, struct header);
     e->changed = ARENA_NEW_N(a, n_changes, struct change);
     if (!e->items || !e->changed)
@@ -80,18 +80,25 @@ static void filter_headers(struct edit *e, const struct forward_filter *filter)
         else
             mark_changed(e, e->items[i].name);
     }
-    e->n = kept;
+    e->n = e->n_sent = kept;
 }
 
-static void remove_header(struct edit *e, struct str name)
+/* A twin that the client sent goes too: CGI-style upstreams would take it for the header. spared: a twin that stays, or empty. */
+static void remove_header(struct edit *e, struct str name, struct str spared)
 {
-    size_t kept = find_name(e->items, e->n, name, 0);
+    size_t kept = 0, n_sent = e->n_sent;
 
-    for (size_t i = kept + 1; i < e->n; i++)
-        if (!str_eq_nocase(e->items[i].name, name))
-            e->items[kept++] = e->items[i];
-    e->n = least(kept, e->n);
     mark_changed(e, name);
+    for (size_t i = 0; i < e->n; i++) {
+        const struct header *h = &e->items[i];
+        bool is_sent_twin = i < n_sent && header_names_alike(h->name, name) && !str_eq_nocase(h->name, spared);
+        if (is_sent_twin || str_eq_nocase(h->name, name)) {
+            mark_changed(e, h->name);
+            e->n_sent -= i < n_sent;
+        } else
+            e->items[kept++] = *h;
+    }
+    e->n = kept;
 }
 
 static bool append(struct edit *e, struct str name, struct str value)
@@ -114,7 +121,7 @@ static bool set_header(struct edit *e, const struct header_op *op)
 
     if (!is_literal(op) && !header_value_render(op->parts, op->n_parts, e->request, e->arena, &value))
         return false;
-    remove_header(e, op->name);
+    remove_header(e, op->name, STR_NONE);
     return (value.len == 0 && !is_literal(op)) || append(e, op->name, value);
 }
 
@@ -139,7 +146,7 @@ static bool copy_header(struct edit *e, const struct header_op *op)
 {
     size_t n;
 
-    remove_header(e, op->name);
+    remove_header(e, op->name, op->from);
     n = e->n;
     for (size_t i = 0; (i = find_name(e->items, n, op->from, i)) < n; i++) {
         struct str value;
@@ -153,7 +160,7 @@ static bool rename_header(struct edit *e, const struct header_op *op)
 {
     if (!copy_header(e, op))
         return false;
-    remove_header(e, op->from);
+    remove_header(e, op->from, STR_NONE);
     return true;
 }
 
@@ -165,7 +172,7 @@ static bool apply(struct edit *e, const struct header_op *op)
     case HEADER_ADD:
         return add_header(e, op);
     case HEADER_REMOVE:
-        remove_header(e, op->name);
+        remove_header(e, op->name, STR_NONE);
         return true;
     case HEADER_COPY:
         return copy_header(e, op);
@@ -295,7 +302,7 @@ static bool find_hits(const struct policy *p, const struct request_view *r, stru
 
     if (!expr_run_init(&run, p->header_set, &r->facts, a))
         return false;
-    expr_run_candidates(&run, &candidates);
+    expr_run_worth_asking(&run, &candidates);
     for (size_t i = 0; i < p->n_header_rules; i++) {
         size_t program = p->header_rules[i].program;
         /* An expression that can't be judged does not match here: a header asserts something to the upstream. */

@@ -45,6 +45,14 @@ static bool authority_agrees(const struct target *t, struct str host, struct are
     return str_eq(named, host);
 }
 
+/* Path and query as sent, over any HTTP version; the whole url where it has no path. */
+static struct str origin_form(struct str url, const struct target *t)
+{
+    if (t->path.len == 0)
+        return url;
+    return (struct str){t->path.p, t->path.len + (t->has_query ? 1 + t->query.len : 0)}; /* the query follows the path */
+}
+
 /* Puts path and cleaned query together; borrows the url's own bytes where nothing changed. False: no memory. */
 static bool build_uri(const struct target *t, const struct path *path, struct arena *a, struct identity *out)
 {
@@ -52,9 +60,9 @@ static bool build_uri(const struct target *t, const struct path *path, struct ar
 
     if (t->has_query && !target_clean_query(t->query, a, &query))
         return false;
+    out->facts.query = query;
     if (str_eq(path->forward, t->path) && str_eq(query, t->query)) {
-        size_t len = t->path.len + (t->has_query ? 1 + t->query.len : 0);
-        out->forward_uri = (struct str){t->path.p, len}; /* the query follows the path in the url */
+        out->forward_uri = out->facts.uri;
         return true;
     }
     bool has_query = query.len > 0 || (t->has_query && t->query.len == 0);
@@ -81,9 +89,15 @@ void identify(const struct identify_input *in, struct arena *a, struct identity 
 
     *out = (struct identity){.refused = DECISION_ALLOW};
     target_split(in->url, &t);
-    out->facts = (struct expr_facts){.method = in->method, .path = t.path, .ip = in->src, .has_ip = in->has_src};
     bool one_host = find_host(in->headers, &host);
-    bool memory = target_host(host, a, &out->facts.host);
+    bool memory = expr_facts_begin(&out->facts, a);
+    out->facts.method = in->method;
+    out->facts.path = t.path;
+    out->facts.uri = origin_form(in->url, &t);
+    out->facts.headers = in->headers;
+    out->facts.ip = in->src;
+    out->facts.has_ip = in->has_src;
+    memory = target_host(host, a, &out->facts.host) && memory;
     out->path_verdict = path_normalise(t.path, a, &path);
     if (out->path_verdict == PATH_OK)
         out->facts.path = path.normal;

@@ -23,8 +23,18 @@ struct identity {
 /* Order of refusals: client address (IDENTITY), path, method (a token without lower-case letters), what makes the host doubtful (BAD_REQUEST:
  * several Host headers of different values, an absolute target that names another host than Host does or carries userinfo, bytes in the target that
  * HTTP/1 could not carry): an upstream could pick the other one. No Host header reads as the empty host. Facts that could be read are filled in even
- * when refused, for the record: host and method as far as they go, path as sent when it has no normal form. forward_uri is empty when
- * refused. Borrows from input and the arena. */
+ * when refused, for the record: host and method as far as they go, path as sent when it has no normal form. forward_uri and the facts' query are empty
+ * when refused. Borrows from input and the arena. */
 void identify(const struct identify_input *in, struct arena *a, struct identity *out);
+
+/* Names are lower case; each also takes the name's twins with '_' for '-'. Edge: what no client may say and no rule sees (X-Edge-*). Forwarding: what
+ * the edge replaces behind the rules (X-Forwarded-*, Forwarded, X-Request-Id). */
+bool identify_is_edge_header(struct str name);
+bool identify_is_forwarding_header(struct str name);
+bool identify_is_twin(struct str name, struct str of);
+
+/* The version of a client's connection as rules compare it: "2.0" for "2.0", "HTTP/2" and "HTTP/2.0"; empty for anything but
+ * 1.0, 1.1, 2.0 and 3.0 in these forms. */
+struct str identify_http_version(struct str s);
 
 #endif

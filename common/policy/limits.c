@@ -127,7 +127,7 @@ bool policy_select_limits(const struct policy *p, const struct request_view *r, 
 
     if (!expr_run_init(&c.run, p->rate_set, &r->facts, a))
         return false;
-    expr_run_candidates(&c.run, &c.candidates);
+    expr_run_worth_asking(&c.run, &c.candidates);
     for (size_t i = 0; i < p->n_rate_rules; i++)
         if (is_enforced(p, &p->rate_rules[i]))
             consider(&c, i);

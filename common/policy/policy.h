@@ -216,8 +216,8 @@ extern const struct policy_options policy_options_any;
 
 /* document: a bare <config> or an envelope (has "active"; then that is compiled and paths start with /active; a "candidate" is held to the
  * same rules and dropped). On any error *out is untouched. Faults and warnings are added, all at once, in the order of the language's
- * members; a schema that is too new is the only fault then, since nothing else of such a document can be judged. The policy keeps nothing of
- * the document. Members, their defaults and bounds: schemas/policy.def. Disabled rules are checked like others, but do not count as
+ * members; a schema that is too new is the only fault then, since nothing else of such a document can be judged, and so are refusals of memory. The
+ * policy keeps nothing of the document. Members, their defaults and bounds: schemas/policy.def. Disabled rules are checked like others, but do not count as
  * site-wide. */
 MUSTUSE bool policy_compile(const json_t *document, const struct policy_options *options, struct policy **out, struct errlist *errors,
                             struct errlist *warnings);

@@ -3,8 +3,8 @@
 #include <jansson.h>
 
 #include "common/base/clock.h"
-#include "spoa/cli/cli.h"
 #include "spoa/cli/doctor_ask.h"
+#include "spoa/cli/options.h"
 #include "spoa/settings.h"
 
 enum { BODY_MAX = 64 * 1024, PAGE_TIMEOUT_MS = 3000, FRONT_MARGIN_MS = 3000, LOOKS_MAX = 5, LOOK_MS = 200 };
@@ -208,11 +208,17 @@ int cli_doctor(int argc, char **argv, char *const envp[])
 {
     static struct doctor d;
     struct errlist errors;
-    const bool as_json = argc == 1 && strcmp(argv[0], "--json") == 0;
-    if (argc > 1 || (argc == 1 && !as_json)) {
-        fprintf(stderr, "Usage: edge-spoa doctor [--json]\n");
-        return CLI_USAGE;
-    }
+    bool as_json = false;
+    const struct cli_option options[] = {{"--json", NULL, "{\"ok\", \"checks\": [...]} on standard output", &as_json, NULL}};
+    const struct cli_syntax syntax = {
+        .command = "doctor",
+        .details = "The addresses to ask come from the environment, as run has it. Exit codes: 0 healthy, 1 something is wrong, 2 usage or settings.\n",
+        .options = options,
+        .n_options = 1,
+    };
+    int exit_code;
+    if (!cli_parse(&syntax, argc, argv, &exit_code))
+        return exit_code;
     if (!errlist_init(&errors, 0))
         return CLI_USAGE;
     const bool ok = settings_load(&d.settings, SETTINGS_DOCTOR, envp, &errors);

@@ -1,22 +1,65 @@
-/* edge-spoa --help: commands, and the settings as their table has them. */
+/* edge-spoa --help: the commands, and the settings as their tables have them. */
 #include "spoa/cli/cli.h"
 #include "spoa/settings.h"
 
+static const struct cli_command commands[] = {
+#define COMMAND_ROW(name, function, arguments, meaning) {name, arguments, meaning, function},
+#include "spoa/cli/commands.def"
+#undef COMMAND_ROW
+};
+enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
+
+static const char *const names[] = {
+    "run", "serve",
+#define COMMAND_ROW(name, function, arguments, meaning) name,
+#include "spoa/cli/commands.def"
+#undef COMMAND_ROW
+    "--version", "--help", NULL};
+
+const struct cli_command *cli_command(const char *name)
+{
+    for (size_t i = 0; i < N_COMMANDS; i++)
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+int cli_no_command(const char *name)
+{
+    const char *nearest = str_nearest(str_of(name), names);
+    if (name[0] == '\0')
+        fprintf(stderr, "edge-spoa: name a command: ");
+    else if (nearest != NULL)
+        fprintf(stderr, "edge-spoa: there is no command \"%s\"; did you mean %s? The commands are ", name, nearest);
+    else
+        fprintf(stderr, "edge-spoa: there is no command \"%s\"; it is one of ", name);
+    for (size_t i = 0; names[i] != NULL; i++)
+        fprintf(stderr, "%s%s", names[i], names[i + 1] != NULL ? ", " : "\n");
+    return CLI_USAGE;
+}
+
+static void print_command(const char *name, const char *arguments, const char *meaning)
+{
+    char left[64];
+    snprintf(left, sizeof left, "%s %s", name, arguments);
+    printf("  %-36s  %s\n", left, meaning);
+}
+
 int cli_help(void)
 {
-    printf("Usage: edge-spoa COMMAND\n"
+    printf("Usage: edge-spoa COMMAND\n\n");
+    print_command("run", "", "an edge: HAProxy and its agents, supervised");
+    print_command("serve", "", "one agent (run starts it)");
+    for (size_t i = 0; i < N_COMMANDS; i++)
+        print_command(commands[i].name, commands[i].arguments, commands[i].meaning);
+    printf("  --version, --help\n"
            "\n"
-           "  run                               an edge: HAProxy and its agents, supervised\n"
-           "  serve                             one agent (run starts it)\n"
-           "  check POLICY [--json]             every fault of a policy file with its place\n"
-           "  simulate POLICY [--request FILE]  what the edge would do with a request (JSON; default: standard input)\n"
-           "  doctor [--json]                   asks a running edge whether requests are decided, and says what is wrong when not\n"
-           "  --version, --help\n"
-           "\n"
-           "Exit codes of check, simulate and doctor: 0 fine, 1 faults in what was read or seen, 2 usage, settings or unreadable file.\n"
+           "Exit codes of all but run and serve: 0 fine, 1 faults in what was read or seen, 2 usage, settings or unreadable file; --help behind\n"
+           "a command says more about it.\n"
            "Signals to run: HUP reloads the policy, USR1 exchanges the agents, USR2 reloads HAProxy, TERM drains and ends.\n"
            "\n"
-           "run and serve are configured by the environment alone; doctor takes the addresses to ask from that of run:\n"
+           "run and serve are configured by the environment alone; doctor takes the addresses to ask from that of run, the other commands\n"
+           "CLIENT_IP_SOURCE and ALLOW_REGEX:\n"
            "\n");
     settings_print(stdout);
     return CLI_OK;

@@ -1,6 +1,7 @@
 /* Loads POLICY_FILE and publishes it to the workers. */
 #include "spoa/live/policy_file.h"
 
+#include "common/base/clock.h"
 #include "common/base/log.h"
 
 static void log_faults(const char *path, const struct errlist *list, enum log_level level, const char *event)
@@ -75,8 +76,10 @@ bool policy_file_load(struct policy_file *f)
         errlist_release(&errors);
         return false;
     }
+    struct policy_options options = f->options;
+    options.now_ms = (int64_t) clock_real_ms(&clock_system);
     struct policy *policy = NULL;
-    bool ok = policy_load(f->path, &policy_options_any, &policy, &errors, &warnings);
+    bool ok = policy_load(f->path, &options, &policy, &errors, &warnings);
     log_faults(f->path, &warnings, LOG_LEVEL_WARN, "policy_warning");
     if (ok) {
         ok = publish(f, policy);
@@ -126,12 +129,14 @@ static void async_start(struct policy_file *f, struct ev_async *watcher, void (*
     ev_async_start(f->loop, watcher);
 }
 
-bool policy_file_init(struct policy_file *f, const char *path, struct lease_slot *const *slots, size_t n_slots,
-                      void (*before)(void *ctx, const struct policy *policy), void (*published)(void *ctx), void *ctx, struct err *e)
+bool policy_file_init(struct policy_file *f, const char *path, const struct policy_options *options,
+                      struct lease_slot *const *slots, size_t n_slots, void (*before)(void *ctx, const struct policy *policy),
+                      void (*published)(void *ctx), void *ctx, struct err *e)
 {
     memset(f, 0, sizeof *f);
     pthread_mutex_init(&f->lock, NULL);
     f->path = path;
+    f->options = *options;
     f->slots = slots;
     f->n_slots = n_slots;
     f->before = before;

@@ -11,6 +11,7 @@ enum { POLICY_TROUBLE_MAX = ERR_PATH_MAX + ERR_TEXT_MAX + 128 };
 
 struct policy_file {
     const char *path;
+    struct policy_options options;
     struct lease_slot *const *slots; /* one a worker */
     size_t n_slots;
     void (*before)(void *ctx, const struct policy *policy); /* a policy is about to be published: make room for its state */
@@ -32,9 +33,11 @@ struct policy_file {
     _Atomic uint64_t n_in_memory; /* the one in force and older ones that requests still hold */
 };
 
-/* path and slots must outlive the feed. before and published are called with ctx, on whichever thread loads. */
-MUSTUSE bool policy_file_init(struct policy_file *f, const char *path, struct lease_slot *const *slots, size_t n_slots,
-                              void (*before)(void *ctx, const struct policy *policy), void (*published)(void *ctx), void *ctx, struct err *e);
+/* path, slots and the deployment of options must outlive the feed; the time of options is that of each load. before and published are called
+ * with ctx, on whichever thread loads. */
+MUSTUSE bool policy_file_init(struct policy_file *f, const char *path, const struct policy_options *options,
+                              struct lease_slot *const *slots, size_t n_slots, void (*before)(void *ctx, const struct policy *policy),
+                              void (*published)(void *ctx), void *ctx, struct err *e);
 /* Loads once on the caller's thread (faults are logged; false when the file was refused), then starts the thread. */
 bool policy_file_load(struct policy_file *f);
 MUSTUSE bool policy_file_start(struct policy_file *f, struct err *e);

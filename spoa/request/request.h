@@ -14,7 +14,7 @@
 
 enum {
     REQUEST_ARENA_BLOCK = 64 * 1024,       /* an ordinary request fits: no malloc from its slot's second use on */
-    REQUEST_ARENA_MAX = 1024 * 1024,
+    REQUEST_ARENA_MAX = 3 * 1024 * 1024,   /* 64 KiB of nothing but parameters or cookies fit, as values and as names */
     REQUEST_POOL_MAX = 4096,               /* requests at once in a worker; more are refused 503 by closing their connection */
     REQUEST_ACK_MAX = 60000,
 };

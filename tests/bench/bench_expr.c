@@ -168,7 +168,7 @@ static unsigned run_once(const struct expr_set *set, const struct shape *s, stru
     fill_facts(&facts, a);
     if (!expr_run_init(&run, set, &facts, a))
         stop(s->name, STR("no memory"));
-    expr_run_candidates(&run, &candidates);
+    expr_run_worth_asking(&run, &candidates);
     for (unsigned i = 0; i < s->n_rules; i++)
         if (expr_is_candidate(&candidates, i))
             n_yes += expr_run(&run, i) == MATCH_YES;

@@ -41,14 +41,18 @@ def policy_file(tmp_path):
 # --- check ---
 
 
+# A deployment that is known: without one, check warns that it is not.
+KNOWN = {"CLIENT_IP_SOURCE": "remote_addr"}
+
+
 def test_check_of_a_valid_policy(policy_file):
-    done = run("check", policy_file(FINE))
+    done = run("check", policy_file(FINE), env=KNOWN)
     assert (done.returncode, done.stderr) == (0, "")
     assert "schema 4, version 3" in done.stdout
 
 
 def test_check_of_a_valid_policy_as_json(policy_file):
-    done = run("check", policy_file(FINE), "--json")
+    done = run("check", policy_file(FINE), "--json", env=KNOWN)
     assert done.returncode == 0
     assert json.loads(done.stdout) == {"errors": [], "warnings": []}
 
@@ -110,7 +114,7 @@ def test_wrong_usage_exits_with_2_and_says_so(args):
 
 
 def test_the_demo_policy_is_valid_and_without_warnings():
-    done = run("check", ROOT / "compose/demo/policy.json", "--json")
+    done = run("check", ROOT / "compose/demo/policy.json", "--json", env=KNOWN)
     assert (done.returncode, json.loads(done.stdout)) == (0, {"errors": [], "warnings": []})
 
 
@@ -182,6 +186,19 @@ def test_help_lists_every_setting_that_a_person_gives():
     assert done.returncode == 0
     for name, readers in table_settings():
         assert (re.search(rf"^ +{name} ", done.stdout, re.M) is not None) == ("FROM_LAUNCHER" not in readers), name
+
+
+def test_help_names_the_words_that_a_setting_takes():
+    told = run("--help").stdout
+    for words in re.findall(r'^SETTING_ENUM\(\w+, "(.*)"\)', (ROOT / "schemas/settings.def").read_text(), re.M):
+        assert f"[{words}]" in told, words
+
+
+@pytest.mark.parametrize("command", ["run", "serve"])
+def test_help_behind_a_daemon_is_the_settings(command):
+    done = run(command, "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == run("--help").stdout
 
 
 def test_version_is_one_line():

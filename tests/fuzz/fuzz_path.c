@@ -81,8 +81,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_normal(path.normal, twice_encoded);
         check_forward(path.forward);
         check_eager_upstream(raw, &a);
-        GUARANTEE(path_normalise(path.forward, &a, &again) == PATH_OK);
-        GUARANTEE(str_eq(again.normal, path.normal) && str_eq(again.forward, path.forward));
+        /* Escaping can make it longer than what is read. */
+        if (path.forward.len <= PATH_RAW_MAX) {
+            GUARANTEE(path_normalise(path.forward, &a, &again) == PATH_OK);
+            GUARANTEE(str_eq(again.normal, path.normal) && str_eq(again.forward, path.forward));
+        }
         GUARANTEE(twice_encoded ||
                   (path_normalise(path.normal, &a, &again) == PATH_OK && str_eq(again.normal, path.normal)));
     } else {

@@ -136,10 +136,11 @@ static void ask(const struct policy *p, size_t n, bool with_address)
 static void simulate_one(const struct policy *p)
 {
     json_t *request = json_pack("{s:s, s:s, s:s, s:s}", "method", "GET", "host", "shop.example", "path", "/admin", "ip", "192.0.2.1"), *out = NULL;
+    const struct simulate_options options = {0};
     struct errlist errors;
 
     GUARANTEE(request && errlist_init(&errors, 0));
-    GUARANTEE(simulate(p, request, &out, &errors) && errors.n == 0 && json_object_size(out) == 9);
+    GUARANTEE(simulate(p, &options, request, &out, &errors) && errors.n == 0 && json_object_size(out) == 9);
     json_decref(out);
     json_decref(request);
     errlist_release(&errors);

@@ -1,67 +1,62 @@
-/* Any bytes as a request to simulate: it has faults or it gets the whole answer. */
+/* Any bytes as a request to simulate: it has faults or it gets the whole answer, explained or not. */
 #include <jansson.h>
 
 #include "common/policy/simulate.h"
 #include "tests/fuzz/fuzz.h"
-#include "tests/fuzz/guarantee.h"
-
-/* Written in JSON with ' for ". */
-static const char document[] =
-    "{'schema':6,'version':1,'global':{'defaults':{'responses':{'bad_request':'400','unauthorized':'401','forbidden':'403','payload_too_large':'413',"
-    "'rate_limited':'429','bad_gateway':'502','unavailable':'503','overloaded':'503','gateway_timeout':'504'}},'responses':{"
-    "'400':{'status':400,'content_type':'text/plain','body':''},'401':{'status':401,'content_type':'text/plain','body':''},"
-    "'403':{'status':403,'content_type':'text/plain','body':''},'413':{'status':413,'content_type':'text/plain','body':''},"
-    "'429':{'status':429,'content_type':'text/plain','body':''},'502':{'status':502,'content_type':'text/plain','body':''},"
-    "'503':{'status':503,'content_type':'text/plain','body':''},'504':{'status':504,'content_type':'text/plain','body':''}}},"
-    "'config_rules':[{'id':'b','expression':{'field':'http.request.uri.path','operator':'starts_with','value':'/admin'},'settings':{'block':'block'}}],"
-    "'rate_limit_rules':[{'id':'l','expression':{'field':'http.request.method','operator':'eq','value':'POST'},'algorithm':'token_bucket','limit':1,"
-    "'period':'1s','key':['ip'],'on_missing_key':'reject'}],"
-    "'request_header_rules':[{'id':'h','expression':'true','ops':[{'op':'set','name':'x-tenant','value':'shop'}]}]}";
-
-static const struct policy *policy(void)
-{
-    static struct policy *p;
-    static char text[sizeof document];
-    struct errlist errors, warnings;
-    json_t *parsed = NULL;
-    struct err e;
-
-    if (p)
-        return p;
-    for (size_t i = 0; i < sizeof document; i++)
-        text[i] = document[i] == '\'' ? '"' : document[i];
-    err_clear(&e);
-    GUARANTEE(errlist_init(&errors, 0) && errlist_init(&warnings, 0));
-    GUARANTEE(jx_parse((struct str){text, sizeof document - 1}, JX_DOCUMENT_MAX_BYTES, &parsed, &e));
-    GUARANTEE(policy_compile(parsed, &policy_options_any, &p, &errors, &warnings));
-    json_decref(parsed);
-    errlist_release(&errors);
-    errlist_release(&warnings);
-    return p;
-}
+#include "tests/fuzz/tested_policy.h"
 
 static bool is_edge_header(const char *name)
 {
     return strncmp(name, "x-edge-", 7) == 0 || strncmp(name, "x-forwarded-", 12) == 0 || strcmp(name, "forwarded") == 0 || strcmp(name, "x-request-id") == 0;
 }
 
+static bool is_identity(const char *name)
+{
+    return strcmp(name, "x-edge-auth-issuer") == 0 || strcmp(name, "x-edge-auth-sub") == 0;
+}
+
 /* A client can't hand the upstream what only the edge may say. */
-static void check_answer(const json_t *out)
+static void check_answer(const json_t *out, const json_t *request)
 {
     json_t *upstream = json_object_get(out, "upstream_headers"), *value;
     const char *name;
-    bool forwarded = json_is_null(json_object_get(out, "rejected"));
+    bool forwarded = json_is_null(json_object_get(out, "rejected")), has_claims = json_object_get(request, "jwt_claims") != NULL;
 
-    GUARANTEE(json_object_size(out) == 9);
+    GUARANTEE(json_object_size(out) == 9 && json_object_size(json_object_get(out, "settings")) == 10);
     GUARANTEE((json_integer_value(json_object_get(out, "status")) == 0) == forwarded);
     GUARANTEE((json_object_size(json_object_get(out, "response_headers")) == 0) == forwarded);
-    json_object_foreach(upstream, name, value) GUARANTEE(!is_edge_header(name) && (json_is_string(value) || json_array_size(value) > 1));
+    GUARANTEE(forwarded || json_object_size(upstream) == 0);
+    json_object_foreach(upstream, name, value)
+    {
+        GUARANTEE(!is_edge_header(name) || (is_identity(name) && has_claims));
+        GUARANTEE(json_is_string(value) || json_array_size(value) > 1);
+    }
     if (forwarded)
         GUARANTEE(strcmp(json_string_value(json_object_get(upstream, "x-tenant")), "shop") == 0);
 }
 
+/* An explanation changes nothing else. */
+static void check_explained(const struct tested_policy *t, const json_t *request, const json_t *bare)
+{
+    const struct simulate_options explained = {.document = t->document};
+    json_t *out = NULL, *differences;
+    struct errlist errors;
+
+    GUARANTEE(errlist_init(&errors, 0));
+    GUARANTEE(simulate(t->policy, &explained, request, &out, &errors) && json_object_size(out) == 10);
+    GUARANTEE(json_object_size(json_object_get(out, "explain")) == 5);
+    json_object_del(out, "explain");
+    differences = simulate_differences(bare, out);
+    GUARANTEE(json_is_true(json_object_get(differences, "same")));
+    json_decref(differences);
+    json_decref(out);
+    errlist_release(&errors);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    const struct tested_policy *t = tested_policy();
+    const struct simulate_options bare = {0};
     json_t *request = NULL, *out = NULL;
     struct errlist errors;
     struct err e;
@@ -70,10 +65,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!jx_parse((struct str){(const char *) data, size}, JX_DOCUMENT_MAX_BYTES, &request, &e))
         return 0;
     GUARANTEE(errlist_init(&errors, 0));
-    bool ok = simulate(policy(), request, &out, &errors);
+    bool ok = simulate(t->policy, &bare, request, &out, &errors);
     GUARANTEE(ok == (errors.n == 0) && ok == (out != NULL));
-    if (ok)
-        check_answer(out);
+    if (ok) {
+        check_answer(out, request);
+        check_explained(t, request, out);
+    }
     json_decref(out);
     json_decref(request);
     errlist_release(&errors);

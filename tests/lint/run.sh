@@ -4,7 +4,7 @@ set -uo pipefail
 . "$(dirname "$0")/tree.sh"
 
 failed=()
-for check in arrows lengths words shell; do
+for check in arrows lengths words shell reference; do
     "tests/lint/$check.sh" || failed+=("$check")
 done
 if [ -f tests/lint/wire.py ]; then

@@ -42,10 +42,28 @@ static void no_memory(void)
     arena_release(&small);
 }
 
+/* A client must not make its cookies unreadable, and with them the rules on them, by signs that cost it one byte each. */
+static void nothing_but_signs(void)
+{
+    static char text[60000];
+    struct header items[] = {{STR("cookie"), {text, sizeof text}}, {STR("cookie"), STR("s=1")}};
+    struct headers headers = {items, 2};
+    struct pairs pairs;
+    struct arena small;
+
+    for (size_t i = 0; i < sizeof text; i++)
+        text[i] = i % 3 == 0 ? ';' : '=';
+    arena_init(&small, 1024, 1024);
+    CU_ASSERT(cookies_parse(&headers, &small, &pairs));
+    CU_ASSERT(pairs.n == 1 && str_eq(pairs.items[0].name, STR("s")) && str_eq(pairs.items[0].value, STR("1")));
+    arena_release(&small);
+}
+
 void test_cookies_register(void)
 {
     CU_pSuite s = CU_add_suite("cookies", NULL, NULL);
 
     CU_add_test(s, "Cookie headers are their pairs as sent, in order", pairs_of_cookies);
     CU_add_test(s, "cookies that run out of memory say so and give nothing", no_memory);
+    CU_add_test(s, "security: however many = and ; a Cookie header has, they take no memory", nothing_but_signs);
 }

@@ -104,12 +104,21 @@ static void check_possible_path(const json_t *row)
     check_possible(row, "http.request.uri.path", case_str(row, "normal"));
 }
 
-/* The only hosts left out are malformed ones: an open bracket, or a second dot at the end. */
+static bool is_ascii(struct str s)
+{
+    for (size_t i = 0; i < s.len; i++)
+        if ((unsigned char)s.p[i] >= 0x80)
+            return false;
+    return true;
+}
+
+/* The only hosts left out are malformed ones: an open bracket, a second dot at the end, or what HAProxy refuses, bytes
+ * beyond ASCII. */
 static void check_possible_host(const json_t *row)
 {
     struct str host = case_str(row, "host");
 
-    if (!str_ends(host, STR(".")) && str_find_byte(host, '[') == SIZE_MAX)
+    if (is_ascii(host) && !str_ends(host, STR(".")) && str_find_byte(host, '[') == SIZE_MAX)
         check_possible(row, "http.host", host);
 }
 

@@ -66,6 +66,20 @@ static struct expr_set *compile(const char *const *texts, size_t n)
     return set;
 }
 
+/* What can't be extracted is no missing value. */
+static void no_beginning(void)
+{
+    static const char *const texts[] = {"http.request.uri.args[\"a\"] eq \"1\"", "not http.request.cookies[\"a\"] eq \"1\""};
+    struct expr_set *set = compile(texts, 2);
+    struct expr_facts facts = {.query = STR("a=1")};
+    struct expr_run run;
+
+    CU_ASSERT_FATAL(expr_run_init(&run, set, &facts, &expr_arena));
+    for (size_t i = 0; i < 2; i++)
+        CU_ASSERT_EQUAL(expr_run(&run, i), MATCH_ERROR);
+    expr_forget();
+}
+
 /* Everything that takes memory to extract, alone, by tables and by keys. */
 static void no_memory(void)
 {
@@ -126,6 +140,7 @@ void test_expr_facts_register(void)
 
     CU_add_test(s, "readers get the first value that rules see, and never one of an unreadable header", accessors);
     CU_add_test(s, "facts without a beginning have no values", nothing_known);
+    CU_add_test(s, "facts without a beginning are an error to what would have to be extracted, not a no", no_beginning);
     CU_add_test(s, "what can't be extracted for lack of memory is an error, not a no", no_memory);
     CU_add_test(s, "facts that get no memory say so", begin_without_memory);
 }

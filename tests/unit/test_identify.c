@@ -4,6 +4,7 @@
 
 #include "common/policy/identify.h"
 #include "tests/unit/cases.h"
+#include "tests/unit/refuse_memory.h"
 
 static struct arena arena;
 
@@ -52,6 +53,8 @@ static void check_row(const json_t *row)
     ok = CASE_CHECK(row, is_text(row, "path_verdict", str_of(path_verdict_name(id.path_verdict)))) && ok;
     ok = CASE_CHECK(row, is_text(row, "host", id.facts.host)) && ok;
     ok = CASE_CHECK(row, is_text(row, "path", id.facts.path)) && ok;
+    ok = CASE_CHECK(row, is_text(row, "uri", id.facts.uri)) && ok;
+    ok = CASE_CHECK(row, is_text(row, "query", id.facts.query)) && ok;
     ok = CASE_CHECK(row, is_text(row, "forward", id.forward_uri)) && ok;
     ok = CASE_CHECK(row, !changed || json_is_true(changed) == id.uri_changed) && ok;
     ok = CASE_CHECK(row, str_eq(id.facts.method, in.method)) && ok;
@@ -82,13 +85,25 @@ static struct identity identify_url(struct str url, struct str host, struct aren
     return id;
 }
 
+/* What the facts of any request take. */
+static size_t facts_bytes(void)
+{
+    struct expr_facts facts;
+
+    CU_ASSERT_FATAL(expr_facts_begin(&facts, &arena));
+    size_t used = arena.used_bytes;
+    arena_reset(&arena);
+    return used;
+}
+
 static void plain_is_borrowed(void)
 {
+    const size_t for_facts = facts_bytes();
     struct str url = STR("https://shop.example/a/b?c=d");
     struct identity id = identify_url(url, STR("shop.example"), &arena);
 
     CU_ASSERT_PTR_EQUAL(id.forward_uri.p, url.p + 20);
-    CU_ASSERT_EQUAL(arena.used_bytes, 0);
+    CU_ASSERT_EQUAL(arena.used_bytes, for_facts);
     arena_reset(&arena);
 }
 
@@ -97,12 +112,13 @@ static void no_memory(void)
 {
     static const struct {
         struct str url, host;
-    } rows[] = {{{"/%61", 4}, {"a", 1}}, {{"/", 1}, {"A", 1}}, {{"/a?%", 4}, {"a", 1}}};
+        bool has_facts; /* there is memory for the facts, and no more */
+    } rows[] = {{{"/%61", 4}, {"a", 1}, true}, {{"/", 1}, {"A", 1}, true}, {{"/a?%", 4}, {"a", 1}, true}, {{"/", 1}, {"a", 1}, false}};
+    const size_t for_facts = facts_bytes();
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct arena none;
-        arena_init(&none, 64, 1);
-        CU_ASSERT_PTR_NOT_NULL_FATAL(arena_take_bytes(&none, 1));
+        arena_init(&none, 4096, rows[i].has_facts ? for_facts : 1);
         struct identity id = identify_url(rows[i].url, rows[i].host, &none);
         CU_ASSERT_EQUAL(id.refused, DECISION_UNAVAILABLE);
         CU_ASSERT_EQUAL(id.forward_uri.len, 0);
@@ -110,10 +126,33 @@ static void no_memory(void)
     }
 }
 
+/* Whose url and host are identified; what comes of it without refusals. */
+static bool identify_refused(void *arg, size_t n)
+{
+    const struct str *request = arg;
+
+    refuse_memory(n);
+    struct identity id = identify_url(request[0], request[1], &arena);
+    bool refused = refuse_memory_end();
+    CU_ASSERT_EQUAL(id.refused, refused ? DECISION_UNAVAILABLE : DECISION_ALLOW);
+    CU_ASSERT(!refused || id.forward_uri.len == 0);
+    arena_reset(&arena);
+    return refused;
+}
+
+static void refused_anywhere(void)
+{
+    struct str rows[][2] = {{STR("http://A.example/%61|b?c|d"), STR("a.Example")}, {STR("/a|b"), STR("a")}};
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        CU_ASSERT(refuse_memory_everywhere(identify_refused, rows[i]) > 1);
+}
+
 void test_identify_register(void)
 {
     CU_pSuite s = CU_add_suite("identify", set_up, tear_down);
     CU_add_test(s, "a request has one reading, over HTTP/1 and HTTP/2, or is refused", rows_of_data);
-    CU_add_test(s, "a plain request takes no memory", plain_is_borrowed);
+    CU_add_test(s, "a plain request takes no memory but for its facts", plain_is_borrowed);
     CU_add_test(s, "a request that finds no memory is not let through", no_memory);
+    CU_add_test(s, "a request is not let through wherever memory is refused", refused_anywhere);
 }

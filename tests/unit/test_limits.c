@@ -4,6 +4,7 @@
 
 #include "tests/unit/cases.h"
 #include "tests/unit/policy_cases.h"
+#include "tests/unit/refuse_memory.h"
 
 static struct arena arena;
 
@@ -32,7 +33,7 @@ static void take_headers(const json_t *object)
         (struct header){.name = str_of(name), .value = str_of(json_string_value(value))};
 }
 
-/* "request" of a row: host, ip, headers, query, country, asnum. */
+/* "request" of a row: host, method, ip, headers, query, country, asnum, ja4, locale. */
 static struct request_view view_of(const json_t *request)
 {
     struct request_view view = {.headers = &headers};
@@ -42,12 +43,14 @@ static struct request_view view_of(const json_t *request)
     take_headers(json_object_get(request, "headers"));
     CU_ASSERT_FATAL(expr_facts_begin(f, &arena));
     f->host = json_object_get(request, "host") ? case_str(request, "host") : STR("a.example");
-    f->method = STR("GET");
+    f->method = json_object_get(request, "method") ? case_str(request, "method") : STR("GET");
     f->path = STR("/");
     f->query = case_str(request, "query");
     f->headers = &headers;
     f->has_ip = addr_parse(case_str(request, "ip"), &f->ip);
     f->viewer.country = case_str(request, "country");
+    f->viewer.ja4 = case_str(request, "ja4");
+    f->locale = case_str(request, "locale");
     f->viewer.has_asnum = asnum != NULL;
     f->viewer.asnum = json_integer_value(asnum);
     return view;
@@ -175,6 +178,21 @@ static bool subject_fits(char *name, size_t value_len, const struct rate_rule *r
     return !b.full && rate_subject_hash(buf_str(&b), out);
 }
 
+/* Half a subject would be another one's. */
+static void long_value_without_digest(void)
+{
+    const struct rate_rule rule = {.n_key = 1, .key = {{.kind = KEY_PART_HOST}}};
+    static char value[1024], storage[RATE_SUBJECT_MAX];
+    struct request_view view = {.facts = {.host = {value, sizeof value}}};
+    struct buf b;
+
+    memset(value, 'v', sizeof value);
+    buf_init(&b, storage, sizeof storage);
+    refuse_memory(0);
+    policy_limit_subject(&rule, &view, &b);
+    CU_ASSERT(refuse_memory_end() && b.full);
+}
+
 /* No value that a client sends is too long to be counted, and no two of them are one subject. */
 static void long_values(void)
 {
@@ -222,4 +240,5 @@ void test_limits_register(void)
     CU_add_test(s, "a limit tells clients apart by all parts of its key, and nothing a client sends is another one's subject", subject_rows);
     CU_add_test(s, "a value of any length is counted, each as its own", long_values);
     CU_add_test(s, "a subject is a domain byte and values behind their lengths", subject_bytes);
+    CU_add_test(s, "a long value whose digest fails gives no subject", long_value_without_digest);
 }

@@ -80,6 +80,23 @@ static void normalising_again(void)
     each_row("tests/cases/http/path_accepted.json", check_again);
 }
 
+static void check_spelling(const json_t *row, struct str raw)
+{
+    struct path p, again;
+    enum path_verdict v = path_normalise(raw, &arena, &p);
+    if (case_str(row, "normal").p == NULL) {
+        CASE_CHECK(row, str_eq(str_of(path_verdict_name(v)), case_str(row, "verdict")));
+        return;
+    }
+    CASE_CHECK(row, v == PATH_OK && str_eq(p.normal, case_str(row, "normal")));
+    CASE_CHECK(row, path_normalise(p.forward, &arena, &again) == PATH_OK && str_eq(again.normal, p.normal));
+}
+
+static void every_spelling(void)
+{
+    each_row("tests/cases/http/path_spellings.json", check_spelling);
+}
+
 static bool seen[PATH_N_VERDICTS];
 
 static void note_verdict(const json_t *row, struct str raw)
@@ -164,6 +181,7 @@ void test_path_register(void)
                 refused_rows);
     CU_add_test(s, "an accepted path has one normal form, so no spelling bypasses a rule, and is forwarded as sent",
                 accepted_rows);
+    CU_add_test(s, "raw, encoded, doubly encoded and mixed spellings of one path get one answer", every_spelling);
     CU_add_test(s, "a path forwarded is judged like the path received", normalising_again);
     CU_add_test(s, "every reason of refusal has a row of data", every_refusal_has_rows);
     CU_add_test(s, "an escape is never completed by bytes behind the path", escape_ends_with_the_path);
