@@ -137,7 +137,8 @@ struct expr_facts {
     const struct expr_deployment *deployment; /* whose unreadable names rules do not see. NULL: none */
     struct addr ip;
     bool has_ip;
-    bool verified_bot;
+    bool verified_bot;                     /* whatever verified_bots says */
+    const struct addr_set *verified_bots;  /* ranges whose addresses are; NULL: none */
     struct expr_viewer viewer;
     const struct expr_claims *claims; /* NULL: no token was verified */
     struct str locale;                /* empty: off */

@@ -335,5 +335,7 @@ bool facts_truth(const struct expr_facts *f, enum field field)
         return f->viewer.cert.present;
     if (field == FIELD_CERT_VERIFIED)
         return f->viewer.cert.verified;
-    return field == FIELD_CLIENT_VERIFIED_BOT && f->verified_bot;
+    if (field != FIELD_CLIENT_VERIFIED_BOT)
+        return false;
+    return f->verified_bot || (f->verified_bots != NULL && f->has_ip && addr_set_has(f->verified_bots, &f->ip));
 }

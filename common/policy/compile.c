@@ -190,6 +190,7 @@ static void compile_snapshot(const json_t *document, const struct policy_options
     struct compile c = {.options = options, .errors = errors, .warnings = warnings, .in_force = true};
     struct jx root = jx_root(document, &c.doc), active = jx_member(&root, "active"), candidate = jx_member(&root, "candidate");
     bool active_too_new, candidate_too_new;
+    size_t n_before = errors->n + errors->n_dropped;
 
     c.doc.errors = errors;
     active_too_new = is_too_new(&active);
@@ -202,6 +203,9 @@ static void compile_snapshot(const json_t *document, const struct policy_options
     compile_envelope(&c, &root);
     arena_release(&c.scratch);
     compile_part(document, "active", options, p, errors, warnings);
+    c.policy = p;
+    if (errors->n + errors->n_dropped == n_before && p->reads_verified_bot)
+        compile_verified_bots(&c, &root);
     if (candidate.value)
         check_candidate(document, options, errors, warnings);
 }

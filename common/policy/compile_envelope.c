@@ -132,6 +132,31 @@ static void check_verified_bots(const struct jx *list)
     }
 }
 
+static size_t count_prefixes(const json_t *list)
+{
+    const json_t *entry;
+    size_t i, n = 0;
+
+    json_array_foreach(list, i, entry) n += json_array_size(json_object_get(entry, "prefixes"));
+    return n;
+}
+
+void compile_verified_bots(struct compile *c, const struct jx *root)
+{
+    const json_t *list = json_object_get(root->value, "verified_bots"), *entry, *prefix;
+    struct addr_range *ranges = ARENA_NEW_N(&c->policy->arena, count_prefixes(list), struct addr_range);
+    size_t i, j, n = 0;
+
+    if (!ranges) {
+        compile_no_memory(root);
+        return;
+    }
+    json_array_foreach(list, i, entry)
+        json_array_foreach(json_object_get(entry, "prefixes"), j, prefix)
+            n += addr_parse_cidr((struct str){json_string_value(prefix), json_string_length(prefix)}, &ranges[n]);
+    addr_set_build(&c->policy->verified_bots, ranges, n);
+}
+
 void compile_envelope(struct compile *c, const struct jx *root)
 {
     struct jx exported_at = jx_member(root, "exported_at"), fleet_size = jx_member(root, "fleet_size"), keys = jx_member(root, "keys"),

@@ -66,6 +66,8 @@ bool compile_read_header_name(struct compile *c, const struct jx *j, struct str 
 void compile_config(struct compile *c, const struct jx *config);
 /* The members of an envelope; what it wraps is compiled by the caller. */
 void compile_envelope(struct compile *c, const struct jx *root);
+/* The ranges of an envelope without faults, into the policy. */
+void compile_verified_bots(struct compile *c, const struct jx *root);
 void compile_global(struct compile *c, const struct jx *global);
 void compile_cors_policies(struct compile *c, const struct jx *policies);
 void compile_locale(struct compile *c, const struct jx *locale);

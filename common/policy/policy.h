@@ -201,6 +201,7 @@ struct policy {
     const struct header_rule *header_rules;
     size_t n_config_rules, n_rate_rules, n_header_rules;
     bool reads_verified_bot; /* an enabled rule reads client.verified_bot */
+    struct addr_set verified_bots; /* the snapshot's ranges; empty when no rule reads them */
 };
 
 /* What surrounds the document. */

@@ -29,6 +29,8 @@ static enum decision identified(struct simulation *s, struct arena *a)
     s->view.facts.deployment = s->deployment;
     s->view.facts.viewer = s->viewer;
     s->view.facts.verified_bot = s->verified_bot;
+    if (s->policy && !s->says_verified_bot)
+        s->view.facts.verified_bots = &s->policy->verified_bots;
     return id.refused;
 }
 

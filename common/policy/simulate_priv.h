@@ -16,7 +16,7 @@ struct simulation {
     struct identify_input input;
     struct headers headers;
     struct expr_viewer viewer;
-    bool verified_bot;
+    bool verified_bot, says_verified_bot; /* says: the request does, so that the snapshot's ranges are not asked */
     bool has_claims;
     struct expr_claims claims;
     bool has_issuer;

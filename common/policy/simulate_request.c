@@ -210,6 +210,7 @@ void simulate_request(const struct jx *request, struct arena *a, struct simulati
     take_headers(&headers, a, &s->headers);
     take_viewer(request, a, &s->viewer);
     s->verified_bot = take_flag(request, "verified_bot");
+    s->says_verified_bot = json_object_get(request->value, "verified_bot") != NULL;
     take_token(request, a, s);
     s->input.headers = &s->headers;
 }

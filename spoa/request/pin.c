@@ -3,5 +3,8 @@
 
 enum step_result step_pin(struct request *r)
 {
-    return request_pin(r) ? STEP_NEXT : request_fail(r, METRIC_NO_POLICY);
+    if (!request_pin(r))
+        return request_fail(r, METRIC_NO_POLICY);
+    r->view.facts.verified_bots = &r->policy->verified_bots;
+    return STEP_NEXT;
 }

@@ -33,8 +33,8 @@ static bool asked(const char *op, struct str pattern, struct str text, bool *val
 {
     struct expr_context context = {.phase = EXPR_RATE, .deployment = &expr_deployment_any, .schema = 6, .path = ""};
     json_t *json = json_pack("{s:s,s:[{s:s,s:s,s:o},{s:s,s:s,s:o}]}", "combinator", "and", "rules", "field",
-                             "http.user_agent", "operator", "eq", "value", json_stringn(text.p, text.len), "field",
-                             "http.user_agent", "operator", op, "value", json_stringn(pattern.p, pattern.len));
+                             "tls.client.cert.subject", "operator", "eq", "value", json_stringn(text.p, text.len), "field",
+                             "tls.client.cert.subject", "operator", op, "value", json_stringn(pattern.p, pattern.len));
     struct errlist errors, warnings;
     bool met;
     struct arena a;
