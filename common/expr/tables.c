@@ -17,10 +17,16 @@ static inline size_t hash_end(uint64_t hash)
     return (size_t)(hash ^ hash >> 32);
 }
 
-/* Byte i as the table reads: from the end where it looks for endings. */
-static inline char byte_at(const struct text_table *t, struct str s, size_t i)
+/* Goes on over bytes [from, to) as the table reads: from the end where it looks for endings. */
+static inline uint64_t hash_on(const struct text_table *t, struct str s, size_t from, size_t to, uint64_t hash)
 {
-    return t->part == PART_ENDING ? s.p[s.len - 1 - i] : s.p[i];
+    if (t->part == PART_ENDING)
+        for (; from < to; from++)
+            hash = hash_add(hash, s.p[s.len - 1 - from]);
+    else
+        for (; from < to; from++)
+            hash = hash_add(hash, s.p[from]);
+    return hash;
 }
 
 /* ---- building ---- */
@@ -42,11 +48,7 @@ static int length_order(const void *x, const void *y)
 
 static size_t hash_whole(const struct text_table *t, struct str s)
 {
-    uint64_t hash = HASH_START;
-
-    for (size_t i = 0; i < s.len; i++)
-        hash = hash_add(hash, byte_at(t, s, i));
-    return hash_end(hash);
+    return hash_end(hash_on(t, s, 0, s.len, HASH_START));
 }
 
 static void insert(struct text_table *t, const struct text_entry *entry)
@@ -144,8 +146,6 @@ void text_table_mark(const struct text_table *t, struct str s, uint64_t *bits)
 {
     uint64_t hash = HASH_START;
     size_t i = 0, l = 0;
-    ptrdiff_t step = 1;
-    const char *at;
 
     /* Values of a length that no literal has are not hashed. */
     if (t->part == PART_WHOLE) {
@@ -154,12 +154,9 @@ void text_table_mark(const struct text_table *t, struct str s, uint64_t *bits)
         if (l == t->n_lengths || t->lengths[l] != s.len)
             return;
     }
-    if (t->part == PART_ENDING)
-        step = -1;
-    at = t->part == PART_ENDING ? s.p + s.len - 1 : s.p;
     for (; l < t->n_lengths && t->lengths[l] <= s.len; l++) {
-        for (; i < t->lengths[l]; i++, at += step)
-            hash = hash_add(hash, *at);
+        hash = hash_on(t, s, i, t->lengths[l], hash);
+        i = t->lengths[l];
         mark_text(t, hash_end(hash), part_of(t, s, i), bits);
         if (t->part == PART_WHOLE)
             return;
