@@ -117,15 +117,6 @@ struct expr_viewer {
     } cert;
 };
 
-/* A name and a value, decoded. */
-struct expr_pair {
-    struct str name, value;
-};
-struct expr_pairs {
-    const struct expr_pair *items;
-    size_t n;
-};
-
 struct expr_lazy; /* what is extracted on first use, once a request */
 
 /* Bytes are borrowed for as long as the request lasts. expr_facts_begin first, then the members. */

@@ -81,14 +81,10 @@ int cli_check(int argc, char **argv, char *const envp[])
         .n_operands = 1,
     };
     int exit_code;
-    struct err e;
     if (!cli_parse(&syntax, argc, argv, &exit_code))
         return exit_code;
-    err_clear(&e);
-    if (!cli_policy_options(envp, &call.options, &call.deployment_known, &e)) {
-        fprintf(stderr, "edge-spoa check: %s\n", e.text);
+    if (!cli_policy_options(&syntax, envp, &call.options, &call.deployment_known))
         return CLI_USAGE;
-    }
     call.options.now_ms = (int64_t) clock_real_ms(&clock_system);
     return cli_with_lists(check, &call);
 }

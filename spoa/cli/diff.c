@@ -161,15 +161,10 @@ int cli_diff(int argc, char **argv, char *const envp[])
         .n_required = 2,
         .n_operands = 2,
     };
-    bool known;
     int exit_code;
-    struct err e;
     if (!cli_parse(&syntax, argc, argv, &exit_code))
         return exit_code;
-    err_clear(&e);
-    if (!cli_policy_options(envp, &call.options, &known, &e)) {
-        fprintf(stderr, "edge-spoa diff: %s\n", e.text);
+    if (!cli_policy_options(&syntax, envp, &call.options, NULL))
         return CLI_USAGE;
-    }
     return cli_with_lists(diff, &call);
 }

@@ -213,9 +213,7 @@ int cli_expr(int argc, char **argv, char *const envp[])
         .n_operands = 1,
     };
     enum expr_phase phase;
-    bool known;
     int exit_code;
-    struct err e;
     if (!cli_parse(&syntax, argc, argv, &exit_code))
         return exit_code;
     if (!call.fields && call.text == NULL)
@@ -224,10 +222,7 @@ int cli_expr(int argc, char **argv, char *const envp[])
         return usage("only one of TEXT and --request can be standard input");
     if (!find_phase(call.phase, &phase))
         return usage("--phase is config, rate_limit or request_headers");
-    err_clear(&e);
-    if (!cli_policy_options(envp, &call.options, &known, &e)) {
-        fprintf(stderr, "edge-spoa expr: %s\n", e.text);
+    if (!cli_policy_options(&syntax, envp, &call.options, NULL))
         return CLI_USAGE;
-    }
     return cli_with_lists(expr, &call);
 }

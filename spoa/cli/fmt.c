@@ -131,15 +131,10 @@ int cli_fmt(int argc, char **argv, char *const envp[])
         .n_required = 1,
         .n_operands = 1,
     };
-    bool known;
     int exit_code;
-    struct err e;
     if (!cli_parse(&syntax, argc, argv, &exit_code))
         return exit_code;
-    err_clear(&e);
-    if (!cli_policy_options(envp, &call.options, &known, &e)) {
-        fprintf(stderr, "edge-spoa fmt: %s\n", e.text);
+    if (!cli_policy_options(&syntax, envp, &call.options, NULL))
         return CLI_USAGE;
-    }
     return cli_with_lists(fmt, &call);
 }

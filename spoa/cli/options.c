@@ -128,21 +128,25 @@ bool cli_parse(const struct cli_syntax *s, int argc, char **argv, int *exit_code
 /* What is assumed where nothing is configured: every source, by ALLOW_REGEX. */
 static const struct expr_deployment anywhere[] = {{.sources = UINT32_MAX}, {.sources = UINT32_MAX, .allow_regex = true}};
 
-bool cli_policy_options(char *const envp[], struct policy_options *out, bool *deployment_known, struct err *e)
+bool cli_policy_options(const struct cli_syntax *s, char *const envp[], struct policy_options *out, bool *deployment_known)
 {
     struct settings_edge settings;
     struct errlist errors;
-    if (!errlist_init(&errors, 0))
-        return err_set(e, ERR_NO_MEMORY, "", "no memory to read the settings");
+    if (!errlist_init(&errors, 0)) {
+        fprintf(stderr, "edge-spoa %s: no memory to read the settings\n", s->command);
+        return false;
+    }
     const bool ok = settings_load(&settings, SETTINGS_OFFLINE, envp, &errors);
     if (ok) {
-        *deployment_known = settings.client_ip_source >= 0;
+        const bool known = settings.client_ip_source >= 0;
         *out = (struct policy_options){
-            .deployment = *deployment_known ? settings_deployment(&settings) : &anywhere[settings.allow_regex == SETTING_SWITCH_TRUE],
+            .deployment = known ? settings_deployment(&settings) : &anywhere[settings.allow_regex == SETTING_SWITCH_TRUE],
             .connect_timeout_ms = settings.connect_timeout_ms,
         };
+        if (deployment_known != NULL)
+            *deployment_known = known;
     } else {
-        err_set(e, errors.items[0].code, errors.items[0].path, "%s", errors.items[0].text);
+        fprintf(stderr, "edge-spoa %s: %s\n", s->command, errors.items[0].text);
     }
     errlist_release(&errors);
     return ok;

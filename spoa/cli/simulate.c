@@ -105,19 +105,14 @@ int cli_simulate(int argc, char **argv, char *const envp[])
                                       .operands = &call.policy_file,
                                       .n_required = 1,
                                       .n_operands = 1};
-    bool known;
     int exit_code;
-    struct err e;
     if (!cli_parse(&syntax, argc, argv, &exit_code))
         return exit_code;
     if (call.explain && call.other_file != NULL) {
         fprintf(stderr, "edge-spoa simulate: --explain and --against exclude each other\n");
         return CLI_USAGE;
     }
-    err_clear(&e);
-    if (!cli_policy_options(envp, &call.options, &known, &e)) {
-        fprintf(stderr, "edge-spoa simulate: %s\n", e.text);
+    if (!cli_policy_options(&syntax, envp, &call.options, NULL))
         return CLI_USAGE;
-    }
     return cli_with_lists(run, &call);
 }

@@ -4,12 +4,13 @@
 #define TESTS_FUZZ_EXPR_NAIVE_H
 
 #include "common/expr/expr.h"
+#include "common/http/pairs.h"
 #include "tests/fuzz/guarantee.h"
 
 enum { NAIVE_PAIRS_MAX = 24, NAIVE_REGEX_SUBJECT_MAX = 8192 };
 
 struct naive_pairs {
-    struct expr_pair items[NAIVE_PAIRS_MAX];
+    struct pair items[NAIVE_PAIRS_MAX];
     size_t n;
 };
 
@@ -64,14 +65,14 @@ static inline struct str naive_join(struct naive *n, struct str a, struct str b)
 static inline void naive_add(struct naive_pairs *to, struct str name, struct str value)
 {
     if (to->n < NAIVE_PAIRS_MAX)
-        to->items[to->n++] = (struct expr_pair){name, value};
+        to->items[to->n++] = (struct pair){name, value};
 }
 
 /* Those of from with that name, or, without one, all its names. */
 static inline void naive_pick(const struct naive_pairs *from, const struct str *name, bool readable, struct naive_pairs *out)
 {
     for (size_t i = 0; i < from->n; i++) {
-        const struct expr_pair *p = &from->items[i];
+        const struct pair *p = &from->items[i];
 
         if (readable && header_name_reserved(p->name))
             continue;
