@@ -197,5 +197,5 @@ core.register_fetches("edge_page", function(txn, what)
         return PLAIN[what]
     end
     txn:set_var("txn.ctype", page_var(txn, "ct_" .. kind))
-    return (gsub(page, "{{request_id}}", txn.f:unique_id()))
+    return (gsub(page, "{{request_id}}", txn:get_var("txn.id")))
 end)

@@ -9,7 +9,6 @@
 
 #include "common/base/log.h"
 #include "spoa/agent_priv.h"
-#include "spoa/settings_deployment.h"
 #include "spoa/signals.h"
 
 /* HAProxy checks every 200 ms: after three intervals it has moved to another agent, if there is one. */
@@ -98,6 +97,7 @@ static bool workers_start(struct agent *a, struct err *e)
     if (a->workers == NULL)
         return err_set(e, ERR_NO_MEMORY, "", "no memory for %zu workers", a->n_workers);
     const struct request_settings settings = {
+        .ingress = a->ingress,
         .store = a->store,
         .shares = a->shares,
         .fleet_size = a->settings.expected_replicas,
@@ -181,10 +181,14 @@ static bool agent_start(struct agent *a, struct err *e)
     ev_timer_init(&a->drained, on_drained, drain_s, 0.);
 
     challenges_init(&a->challenges);
+    /* What people should know of their settings, `run` has said already. */
+    a->ingress = a->settings.ready_fd != 0 ? settings_ingress(&a->settings, SETTINGS_SERVE, NULL) : settings_ingress_logged(&a->settings, SETTINGS_SERVE);
+    if (a->ingress == NULL)
+        return err_set(e, ERR_NO_MEMORY, "", "no memory to read how requests reach this deployment");
     if (!agent_store_init(a, e) || !workers_start(a, e))
         return false;
     const struct policy_options options = {
-        .deployment = settings_deployment(&a->settings), .to_serve = true, .connect_timeout_ms = a->settings.connect_timeout_ms};
+        .deployment = &a->ingress->deployment, .to_serve = true, .connect_timeout_ms = a->settings.connect_timeout_ms};
     if (!policy_file_init(&a->policy_file, a->settings.policy_file, &options, a->slots, a->n_workers, agent_store_prepare, wake_workers, a, e))
         return false;
     policy_file_load(&a->policy_file);

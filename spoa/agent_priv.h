@@ -9,7 +9,7 @@
 #include "spoa/record/access_log.h"
 #include "spoa/record/intake.h"
 #include "spoa/record/writer.h"
-#include "spoa/settings.h"
+#include "spoa/settings_deployment.h"
 #include "spoa/wire/acceptor.h"
 #include "spoa/worker.h"
 
@@ -17,6 +17,7 @@ enum { AGENT_WORKERS_MAX = 64, AGENT_KEYS_MAX = 1000000 };
 
 struct agent {
     struct settings_edge settings;
+    const struct ingress *ingress;
     bool is_shared;             /* limits are counted in Valkey */
     struct rate_store *store;   /* else here */
     struct rate_shares *shares; /* in Valkey's absence, by fail_mode local */

@@ -1,8 +1,9 @@
-/* What a worker counts besides its connections: rows of schemas/metrics.def, and decisions. */
+/* What a worker counts besides its connections: rows of schemas/metrics.def, decisions, and refusals for who sent a request. */
 #ifndef SPOA_COUNTERS_H
 #define SPOA_COUNTERS_H
 
 #include "common/base/counter.h"
+#include "common/policy/ingress.h"
 #include "common/policy/policy.h"
 
 enum metric {
@@ -15,6 +16,7 @@ enum metric {
 struct counters {
     _Atomic uint64_t plain[METRIC_N];
     _Atomic uint64_t decisions[DECISION_N];
+    _Atomic uint64_t identity_refusals[IDENTITY_REFUSAL_N]; /* IDENTITY_OK is not counted */
 };
 
 #endif

@@ -29,6 +29,10 @@ static void put_requests(struct metrics *m, const struct agent *a)
     for (size_t i = 0; i < DECISION_N; i++)
         sample_label(m, "decision", decision_name((enum decision) i),
                      sum_at(a, offsetof(struct worker, requests.counters.decisions) + i * sizeof(_Atomic uint64_t)));
+    metrics_family(m, "edge_identity_refused_total", METRIC_COUNTER, "Requests refused for who sent them, by reason");
+    for (size_t i = IDENTITY_OK + 1; i < IDENTITY_REFUSAL_N; i++)
+        sample_label(m, "reason", identity_refusal_name((enum identity_refusal) i),
+                     sum_at(a, offsetof(struct worker, requests.counters.identity_refusals) + i * sizeof(_Atomic uint64_t)));
     static const struct {
         const char *name, *help;
     } rows[] = {

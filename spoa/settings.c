@@ -9,6 +9,8 @@
 
 enum setting_type {
     TYPE_STR,
+    TYPE_LIST,
+    TYPE_SECRET,
     TYPE_DURATION,
     TYPE_SIZE,
     TYPE_COUNT,
@@ -17,7 +19,7 @@ enum setting_type {
 };
 
 struct row {
-    const char *name, *dflt, *meaning;
+    const char *name, *dflt;
     enum setting_type type;
     uint64_t min, max;
     unsigned readers;
@@ -26,7 +28,7 @@ struct row {
 
 static const struct row rows[] = {
 #define SETTING_ROW(member, name, type, dflt, min, max, readers, meaning)                                              \
-    {name, dflt, meaning, TYPE_##type, min, max, readers, offsetof(struct settings_edge, member)},
+    {name, dflt, TYPE_##type, min, max, readers, offsetof(struct settings_edge, member)},
 #include "schemas/settings.def"
 };
 
@@ -81,6 +83,8 @@ static const char *type_words(enum setting_type type)
         return words;
 #include "schemas/settings.def"
     case TYPE_STR:
+    case TYPE_LIST:
+    case TYPE_SECRET:
     case TYPE_DURATION:
     case TYPE_SIZE:
     case TYPE_COUNT:
@@ -162,6 +166,8 @@ static bool read_value(const struct row *r, const char *text, struct settings_ed
 
     switch (r->type) {
     case TYPE_STR:
+    case TYPE_LIST:
+    case TYPE_SECRET:
         return read_str(text == NULL ? "" : text, member, e);
     case TYPE_DURATION:
         return read_duration(r, str_of(text), member, e);
@@ -186,7 +192,7 @@ static void load_row(struct load *l, const struct row *r)
 
     if (l->use == SETTINGS_OFFLINE && (r->readers & BY_OFFLINE) == 0)
         text = NULL;
-    if (text != NULL && text[0] == '\0') {
+    if (text != NULL && text[0] == '\0' && r->type != TYPE_LIST) {
         fault(l, r->name, "is set but empty; give it a value or unset it");
         text = NULL;
     }
@@ -340,6 +346,8 @@ static void check_run(struct load *l)
 /* What holds between settings, and what the use needs. */
 static void check_use(struct load *l)
 {
+    if (l->use != SETTINGS_DOCTOR)
+        settings_check_ingress(&l->s, l->use, l->errors);
     if (l->use == SETTINGS_OFFLINE)
         return;
     if (l->use == SETTINGS_DOCTOR) {
@@ -349,7 +357,6 @@ static void check_use(struct load *l)
         return;
     }
     require(l, "POLICY_FILE", "is required: the policy file (JSON)");
-    require(l, "CLIENT_IP_SOURCE", "is required: where the client's address comes from, as in \"remote_addr\"");
     check_run_dir(l);
     check_internal_listen(l);
     settings_check_store(&l->s, l->errors);
@@ -376,22 +383,4 @@ bool settings_load(struct settings_edge *out, enum settings_use use, char *const
         return false;
     *out = l.s;
     return true;
-}
-
-/* The words of a setting come from the table, so that the help names what is accepted. */
-static void print_row(FILE *f, const struct row *r)
-{
-    const char *words = type_words(r->type);
-
-    fprintf(f, "  %-30s %-16s %s", r->name, r->dflt[0] == '\0' ? "-" : r->dflt, r->meaning);
-    if (words != NULL)
-        fprintf(f, " [%s]", words);
-    fputc('\n', f);
-}
-
-void settings_print(FILE *f)
-{
-    for (size_t i = 0; i < N_ROWS; i++)
-        if ((rows[i].readers & FROM_LAUNCHER) == 0)
-            print_row(f, &rows[i]);
 }

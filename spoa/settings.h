@@ -13,13 +13,17 @@ enum { SETTING_FAILURE_CLOSED, SETTING_FAILURE_OPEN };
 enum { SETTING_UPSTREAM_AUTO, SETTING_UPSTREAM_H1, SETTING_UPSTREAM_H2 };
 enum { SETTING_SWITCH_FALSE, SETTING_SWITCH_TRUE };
 
-/* STR members are borrowed from the environment (or are constants), NUL-terminated, "" when unset. ENUM members are the index of
+enum { SETTING_CLIENT_AUTH_OPTIONAL, SETTING_CLIENT_AUTH_REQUIRED };
+
+/* STR, LIST and SECRET members are borrowed from the environment (or are constants), NUL-terminated, "" when unset. ENUM members are the index of
  * the word in its set, -1 when unset. */
 #define SETTING_TYPE_STR                 const char *
+#define SETTING_TYPE_LIST                const char *
+#define SETTING_TYPE_SECRET              const char *
 #define SETTING_TYPE_DURATION            uint64_t
 #define SETTING_TYPE_SIZE                uint64_t
 #define SETTING_TYPE_COUNT               uint64_t
-#define SETTING_TYPE_ENUM_CLIENT_IP      int
+#define SETTING_TYPE_ENUM_CLIENT_AUTH    int
 #define SETTING_TYPE_ENUM_FAILURE        int
 #define SETTING_TYPE_ENUM_UPSTREAM_PROTO int
 #define SETTING_TYPE_ENUM_SWITCH         int
@@ -42,11 +46,15 @@ MUSTUSE bool settings_load(struct settings_edge *out, enum settings_use use, cha
                            struct errlist *errors);
 /* The value of a variable, NULL when it is not set. */
 const char *settings_env(char *const envp[], const char *name);
-/* The table for --help: name, default, meaning. */
+/* The table for --help, at most 100 columns wide: by group name, default, unit or words, who reads it, meaning; then what is refused and what is
+ * handed on. Without the rows of FROM_LAUNCHER, and without a SECRET's default. */
 void settings_print(FILE *f);
 
 /* Adds a fault for each address that `run` would listen on twice: of HAProxy's lists and of the agents. Names are compared as text. */
 void settings_check_clashes(const struct settings_edge *s, struct errlist *errors);
+
+/* Adds a fault for each of the settings of ingress that is none (common/policy/ingress.h), but where that setting has one already. */
+void settings_check_ingress(const struct settings_edge *s, enum settings_use use, struct errlist *errors);
 
 /* Adds a fault for a VALKEY_URL that is none and for a VALKEY_TIMEOUT that EDGE_AGENT_TIMEOUT has no room for. */
 void settings_check_store(const struct settings_edge *s, struct errlist *errors);

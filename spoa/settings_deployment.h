@@ -1,11 +1,14 @@
-/* The deployment that settings describe, as expressions see it: the same for the agent and for commands that look at a policy. */
+/* How requests reach this edge, as its settings describe it: the same for the agent and for commands that look at a policy. */
 #ifndef SPOA_SETTINGS_DEPLOYMENT_H
 #define SPOA_SETTINGS_DEPLOYMENT_H
 
-#include "common/expr/expr.h"
+#include "common/policy/ingress.h"
 #include "spoa/settings.h"
 
-/* Lives as long as the process. */
-const struct expr_deployment *settings_deployment(const struct settings_edge *s);
+/* Of settings that settings_load accepted for that use; main thread, at start. Lives as long as the process. warnings may be NULL. NULL: no memory. */
+const struct ingress *settings_ingress(const struct settings_edge *s, enum settings_use use, struct errlist *warnings);
+
+/* The same, each warning logged. For the process that people start: `run`, or `serve` without it. */
+const struct ingress *settings_ingress_logged(const struct settings_edge *s, enum settings_use use);
 
 #endif

@@ -81,6 +81,20 @@ static bool build_uri(const struct target *t, const struct path *path, struct ar
     return true;
 }
 
+static void take_client(const struct identify_input *in, struct identity *out)
+{
+    if (in->client == NULL) {
+        out->facts.ip = in->src;
+        out->facts.has_ip = in->has_src;
+        out->identity_refusal = in->has_src ? IDENTITY_OK : IDENTITY_NO_PEER;
+        return;
+    }
+    out->facts.ip = in->client->ip;
+    out->facts.has_ip = in->client->refusal == IDENTITY_OK;
+    out->facts.viewer = in->client->viewer;
+    out->identity_refusal = in->client->refusal;
+}
+
 void identify(const struct identify_input *in, struct arena *a, struct identity *out)
 {
     struct target t;
@@ -95,8 +109,7 @@ void identify(const struct identify_input *in, struct arena *a, struct identity 
     out->facts.path = t.path;
     out->facts.uri = origin_form(in->url, &t);
     out->facts.headers = in->headers;
-    out->facts.ip = in->src;
-    out->facts.has_ip = in->has_src;
+    take_client(in, out);
     memory = target_host(host, a, &out->facts.host) && memory;
     out->path_verdict = path_normalise(t.path, a, &path);
     if (out->path_verdict == PATH_OK)
@@ -106,7 +119,7 @@ void identify(const struct identify_input *in, struct arena *a, struct identity 
 
     if (!memory)
         out->refused = DECISION_UNAVAILABLE;
-    else if (!in->has_src)
+    else if (out->identity_refusal != IDENTITY_OK)
         out->refused = DECISION_IDENTITY;
     else if (out->path_verdict != PATH_OK)
         out->refused = DECISION_PATH;

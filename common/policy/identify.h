@@ -3,13 +3,17 @@
 #define COMMON_POLICY_IDENTIFY_H
 
 #include "common/http/path.h"
+#include "common/policy/ingress.h"
 #include "common/policy/policy.h"
 
 struct identify_input {
     struct str method, url; /* as sent */
     const struct headers *headers;
+    /* The client as ingress_identify found it; NULL: src is the client (simulate), and viewer facts are the caller's to set. */
+    const struct ingress_client *client;
     struct addr src;
     bool has_src;
+    struct str http_version; /* "1.1" and newer: there must be a Host; empty: not asked (simulate) */
 };
 
 struct identity {
@@ -18,11 +22,13 @@ struct identity {
     bool uri_changed;       /* against the origin-form of the url as sent */
     enum decision refused;  /* DECISION_ALLOW: go on; else IDENTITY, PATH, METHOD, BAD_REQUEST (all 400 bad_request), UNAVAILABLE (no memory) */
     enum path_verdict path_verdict;
+    enum identity_refusal identity_refusal;
 };
 
 /* Order of refusals: client address (IDENTITY), path, method (a token without lower-case letters), what makes the host doubtful (BAD_REQUEST:
  * several Host headers of different values, an absolute target that names another host than Host does or carries userinfo, bytes in the target that
- * HTTP/1 could not carry): an upstream could pick the other one. No Host header reads as the empty host. Facts that could be read are filled in even
+ * HTTP/1 could not carry, no Host where the version demands one, a header value with a control character other than the tab): an upstream could pick the
+ * other one. No Host header reads as the empty host. Facts that could be read are filled in even
  * when refused, for the record: host and method as far as they go, path as sent when it has no normal form. forward_uri and the facts' query are empty
  * when refused. Borrows from input and the arena. */
 void identify(const struct identify_input *in, struct arena *a, struct identity *out);

@@ -161,6 +161,32 @@ static bool put_identity(const struct simulation *s, json_t *out)
     return ok;
 }
 
+static bool is_known(const struct simulation *s, enum expr_source source)
+{
+    return s->deployment == NULL || (s->deployment->sources >> source & 1) != 0;
+}
+
+/* X-Edge-Geo-* and X-Edge-TLS-JA4, of what is known in this deployment. */
+static bool put_viewer(const struct simulation *s, json_t *out)
+{
+    const struct expr_viewer *v = &s->view.facts.viewer;
+    char storage[24];
+    struct buf asnum;
+    bool ok = true;
+
+    buf_init(&asnum, storage, sizeof storage);
+    buf_put_i64(&asnum, v->asnum);
+    if (v->country.len > 0 && is_known(s, EXPR_SOURCE_COUNTRY))
+        ok = put_header(out, STR("x-edge-geo-country"), v->country) && ok;
+    if (v->continent.len > 0 && is_known(s, EXPR_SOURCE_CONTINENT))
+        ok = put_header(out, STR("x-edge-geo-continent"), v->continent) && ok;
+    if (v->has_asnum && is_known(s, EXPR_SOURCE_ASNUM))
+        ok = put_header(out, STR("x-edge-geo-asn"), buf_str(&asnum)) && ok;
+    if (v->ja4.len > 0 && is_known(s, EXPR_SOURCE_JA4))
+        ok = put_header(out, STR("x-edge-tls-ja4"), v->ja4) && ok;
+    return ok;
+}
+
 static json_t *upstream_headers(const struct simulation *s)
 {
     json_t *out = json_object();
@@ -171,6 +197,7 @@ static json_t *upstream_headers(const struct simulation *s)
         for (size_t i = 0; i < h->n; i++)
             if (!is_left_out(s, h->items[i].name))
                 ok = put_header(out, h->items[i].name, h->items[i].value) && ok;
+        ok = put_viewer(s, out) && ok;
         if (s->verified_by)
             ok = put_identity(s, out) && ok;
     }

@@ -6,105 +6,16 @@ that state the limits. What a table says is said nowhere else, so a page is wron
 """
 
 import json
-import pathlib
 import re
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-SCHEMAS = ROOT / "schemas"
+import tables
+from tables import PHASES, READERS, ROOT, SCHEMAS, rows
+
 HERE = SCHEMAS / "reference"
-LIMITS_OF = ("common/expr/expr.h", "common/policy/policy.h")
-PHASES = {"P_CONFIG": "config", "P_RATE": "rate_limit", "P_HEADERS": "request_headers"}
 KEYS = {"HEADER": "a header name, case ignored", "COOKIE": "a cookie name", "PARAMETER": "a parameter name", "CLAIM": "a claim name"}
 ABSENT = {"MISSING": "no value", "EMPTY": "the empty string", "FALSE": "false", "NEVER": "every request has it"}
-TOKEN = re.compile(r'\s*(?:("(?:[^"\\]|\\.)*")|([^\s",()]+)|(.))', re.S)
 TABLES = {}
-
-
-# --- reading the tables ---
-
-
-def rows(table, macro):
-    """The arguments of each row: strings as str, everything else as the words that stand there, joined by blanks."""
-    text = re.sub(r"/\*.*?\*/", "", (SCHEMAS / f"{table}.def").read_text(encoding="utf-8"), flags=re.S)
-    text = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
-    return [arguments(text, match.end()) for match in re.finditer(rf"^{macro}\(", text, re.M)]
-
-
-def arguments(text, at):
-    found, current = [], []
-    while True:
-        match = TOKEN.match(text, at)
-        at = match.end()
-        string, word, sign = match.groups()
-        if string is not None:
-            current.append(json.loads(string))
-        elif word is not None:
-            current.append(word)
-        else:
-            found.append(" ".join(current))
-            current = []
-            if sign == ")":
-                return found
-
-
-def limits():
-    found = {}
-    for name in LIMITS_OF:
-        for body in re.findall(r"^enum \{(.*?)\};", (ROOT / name).read_text(encoding="utf-8"), re.M | re.S):
-            found.update({key: int(value) for key, value in re.findall(r"(\w+) = (\d+)", body)})
-    return found
-
-
-def words(bits, names):
-    """["config", ...] of "P_CONFIG | P_RATE"."""
-    if bits == "P_ALL":
-        return list(names.values())
-    return [names[bit] for bit in bits.split(" | ")]
-
-
-def fields():
-    sources = {identifier: name for identifier, name, _, _ in rows("sources", "SOURCE_ROW")}
-    for _, name, kind, is_list, key, phases, source, client, absent, meaning in rows("fields", "FIELD_ROW"):
-        yield {
-            "name": name,
-            "type": kind.lower(),
-            "list": is_list == "1",
-            "key": None if key == "NONE" else key.lower(),
-            "phases": words(phases, PHASES),
-            "source": sources[source],
-            "client": client == "1",
-            "absent": absent.lower(),
-            "operators": [o["name"] for o in operators() if kind.lower() in o["types"]],
-            "meaning": meaning,
-        }
-
-
-def operators():
-    names = {f"T_{kind}": kind.lower() for kind in ("STRING", "INT", "IP", "BOOL", "SIGNAL")}
-    for _, name, call, takes_set, negated, types, label in rows("operators", "OPERATOR_ROW"):
-        yield {
-            "name": name,
-            "call": call == "1",
-            "set": takes_set == "1",
-            "negated": negated == "1",
-            "types": words(types, names),
-            "label": label,
-        }
-
-
-def named(table, macro, *members):
-    """One object a row, its identifier left out; a member whose name ends in ? is a bool."""
-    for row in rows(table, macro):
-        yield {name.rstrip("?"): value == "1" if name.endswith("?") else value for name, value in zip(members, row[1:], strict=True)}
-
-
-def policy_objects():
-    members = {}
-    for name, *rest in rows("policy", "MEMBER_ROW"):
-        members.setdefault(name, []).append(dict(zip(("name", "type", "need", "default", "schema", "meaning"), rest, strict=True)))
-    for identifier, title, meaning in rows("policy", "OBJECT_ROW"):
-        yield {"id": identifier, "title": title, "meaning": meaning, "members": members[identifier]}
 
 
 # --- tables in Markdown ---
@@ -147,17 +58,17 @@ def field_table():
         phases = "all" if len(field["phases"]) == len(PHASES) else ", ".join(field["phases"])
         return (field_form(field), kind, phases, field["source"], ABSENT[field["absent"].upper()], field["meaning"])
 
-    return markdown(("field", "type", "phases", "source", "when absent", "what it is"), map(body, fields()))
+    return markdown(("field", "type", "phases", "source", "when absent", "what it is"), map(body, tables.fields()))
 
 
 @table("client-fields")
 def client_field_table():
-    return ", ".join(field_form(field) for field in fields() if field["client"]) + "."
+    return ", ".join(field_form(field) for field in tables.fields() if field["client"]) + "."
 
 
 @table("keys")
 def key_table():
-    return markdown(("field", "key"), ((field_form(f), KEYS[f["key"].upper()]) for f in fields() if f["key"]))
+    return markdown(("field", "key"), ((field_form(f), KEYS[f["key"].upper()]) for f in tables.fields() if f["key"]))
 
 
 @table("operators")
@@ -168,7 +79,7 @@ def operator_table():
 
     return markdown(
         ("operator", "written", "types", "true when the field", "without a value"),
-        ((code(o["name"]), code(form(o)), ", ".join(o["types"]), o["label"], "true" if o["negated"] else "false") for o in operators()),
+        ((code(o["name"]), code(form(o)), ", ".join(o["types"]), o["label"], "true" if o["negated"] else "false") for o in tables.operators()),
     )
 
 
@@ -195,7 +106,7 @@ def part_table():
         form = part["name"] + (":<n>" if part["named"] else "")
         return code(form), part["meaning"], "yes" if part["client"] else "", "yes" if part["distinct"] else ""
 
-    parts = named("key_parts", "KEY_PART_ROW", "name", "named?", "source", "client?", "distinct?", "meaning")
+    parts = tables.named("key_parts", "KEY_PART_ROW", "name", "named?", "source", "client?", "distinct?", "meaning")
     return markdown(("key part", "what it is", "the client chooses it", "in distinct_of"), map(body, parts))
 
 
@@ -204,7 +115,7 @@ def placeholder_table():
     def body(placeholder):
         return code("{{" + placeholder["name"] + (":<n>" if placeholder["named"] else "") + "}}"), placeholder["meaning"]
 
-    return markdown(("placeholder", "what stands there then"), map(body, named("placeholders", "PLACEHOLDER_ROW", "name", "named?", "source", "meaning")))
+    return markdown(("placeholder", "what stands there then"), map(body, tables.named("placeholders", "PLACEHOLDER_ROW", "name", "named?", "source", "meaning")))
 
 
 @table("reserved-headers")
@@ -235,7 +146,7 @@ NEEDS = {"REQUIRED": "required", "OPTIONAL": "", "DEPENDS": "see there"}
 
 def object_tables(wanted):
     text = []
-    for o in policy_objects():
+    for o in tables.policy_objects():
         if not wanted(o["id"]):
             continue
         body = (
@@ -249,8 +160,62 @@ def object_tables(wanted):
 
 def cell_type(text):
     """Names of objects become the titles that the page has."""
-    titles = {o["id"]: o["title"] for o in policy_objects()}
+    titles = {o["id"]: o["title"] for o in tables.policy_objects()}
     return re.sub(r"\b[A-Z][A-Z_]+\b", lambda m: titles.get(m[0], m[0]), text)
+
+
+def setting_rows(wanted):
+    body = ((code(s["name"]), code(s["default"]), cell_code(s["value"]), ", ".join(s["read_by"]), s["meaning"]) for s in wanted)
+    return markdown(("variable", "default", "value", "read by", "what it is"), body)
+
+
+def cell_code(value):
+    return ", ".join(code(word) for word in value.split("|")) if "|" in value else value
+
+
+@table("settings")
+def setting_table():
+    groups = {}
+    for s in tables.settings():
+        if not s["from_run"]:
+            groups.setdefault(s["group"], []).append(s)
+    return "\n\n".join(f"### {group}\n\n{setting_rows(wanted)}" for group, wanted in groups.items())
+
+
+@table("settings-from-run")
+def from_run_table():
+    return setting_rows(s for s in tables.settings() if s["from_run"])
+
+
+@table("settings-refused")
+def refused_setting_table():
+    return markdown(("variable", "why"), ((code(name), reason) for name, _, reason in rows("settings", "SETTING_REFUSED")))
+
+
+@table("settings-passed")
+def passed_table():
+    def children(readers):
+        return ", ".join(READERS[bit] for bit in readers.split(" | "))
+
+    return markdown(("variable", "to", "what it is"), ((code(n), children(r), m) for n, r, m in rows("settings", "SETTING_PASSED")))
+
+
+@table("client-ip-presets")
+def preset_table():
+    body = ((code(p["name"]), code(p["header"]), p["form"], p["meaning"]) for p in tables.presets())
+    return markdown(("CLIENT_IP_SOURCE", "header of the client's address", "form", "for"), body)
+
+
+@table("viewer-headers")
+def viewer_table():
+    known = list(tables.presets())
+    body = ((code(n), m, *(code(p["viewer"].get(n)) for p in known)) for _, n, viewer, m in rows("sources", "SOURCE_ROW") if viewer == "1")
+    return markdown(("field", "what it is", *(code(p["name"]) for p in known)), body)
+
+
+@table("identity-refusals")
+def identity_refusal_table():
+    return markdown(("reason", "what it says"), ((code(n), m) for _, n, m in rows("identity_refusals", "IDENTITY_REFUSAL_ROW")))
 
 
 OF_TESTS = ("TESTED", "TEST", "TEST_REQUEST", "TEST_CERT", "TEST_EXPECT")
@@ -265,7 +230,7 @@ TABLES["op-object"] = lambda: object_tables(lambda o: o in ("HEADER_RULE", "OP",
 
 
 def page(template):
-    known = limits()
+    known = tables.limits()
     text = template.read_text(encoding="utf-8")
     text = re.sub(r"^<!-- table: ([\w-]+) -->$", lambda m: TABLES[m[1]](), text, flags=re.M)
     text = re.sub(r"@([A-Z][A-Z_]+)@", lambda m: str(known[m[1]]), text)
@@ -276,21 +241,24 @@ def page(template):
 def vocabulary():
     vocabulary = {
         "phases": list(PHASES.values()),
-        "limits": limits(),
-        "fields": list(fields()),
-        "operators": list(operators()),
-        "sources": list(named("sources", "SOURCE_ROW", "name", "viewer?", "meaning")),
-        "signals": list(named("signals", "SIGNAL_ROW", "name", "source", "meaning")),
-        "key_parts": list(named("key_parts", "KEY_PART_ROW", "name", "named?", "source", "client?", "distinct?", "meaning")),
-        "placeholders": list(named("placeholders", "PLACEHOLDER_ROW", "name", "named?", "source", "meaning")),
+        "limits": tables.limits(),
+        "fields": list(tables.fields()),
+        "operators": list(tables.operators()),
+        "sources": list(tables.named("sources", "SOURCE_ROW", "name", "viewer?", "meaning")),
+        "signals": list(tables.named("signals", "SIGNAL_ROW", "name", "source", "meaning")),
+        "key_parts": list(tables.named("key_parts", "KEY_PART_ROW", "name", "named?", "source", "client?", "distinct?", "meaning")),
+        "placeholders": list(tables.named("placeholders", "PLACEHOLDER_ROW", "name", "named?", "source", "meaning")),
         "kinds": [{"name": name, "status": int(status)} for _, name, status in rows("kinds", "KIND_ROW")],
         "decisions": [name for _, name in rows("decisions", "DECISION_ROW")],
         "algorithms": [name for _, name in rows("jws_algorithms", "ALGORITHM_ROW")],
         "reserved_headers": [name for (name,) in rows("reserved_headers", "RESERVED_HEADER")],
         "reserved_prefixes": [name for (name,) in rows("reserved_headers", "RESERVED_PREFIX")],
-        "path_refusals": list(named("path_refusals", "PATH_REFUSAL_ROW", "name", "meaning")),
+        "path_refusals": list(tables.named("path_refusals", "PATH_REFUSAL_ROW", "name", "meaning")),
+        "settings": list(tables.settings()),
+        "client_ip_presets": list(tables.presets()),
+        "identity_refusals": list(tables.named("identity_refusals", "IDENTITY_REFUSAL_ROW", "name", "meaning")),
         "errors": [{"code": n, "status": int(s), "meaning": m, "remedy": r} for _, n, s, m, r in rows("errors", "ERROR_ROW")],
-        "objects": list(policy_objects()),
+        "objects": list(tables.policy_objects()),
     }
     sources = {identifier: name for identifier, name, _, _ in rows("sources", "SOURCE_ROW")}
     for part in ("signals", "key_parts", "placeholders"):

@@ -96,6 +96,7 @@ static void ask_front(struct doctor *d)
         .path = "/edge-doctor",
         .header = header.p,
         .timeout_ms = 2 * d->settings.agent_timeout_ms + FRONT_MARGIN_MS,
+        .as_balancer = e->behind_balancers,
     };
     buf_init(&body, d->body, sizeof d->body);
     doctor_ask(&question, &e->front, &body);
@@ -150,6 +151,7 @@ static void examine(struct doctor *d)
 {
     struct doctor_evidence *e = &d->evidence;
     e->n_agents = d->settings.agents < DOCTOR_AGENTS_MAX ? (size_t) d->settings.agents : DOCTOR_AGENTS_MAX;
+    e->behind_balancers = d->settings.proxy_protocol[0] != '\0';
     e->fails_open = d->settings.on_agent_failure == SETTING_FAILURE_OPEN;
     for (size_t i = 0; i < e->n_agents; i++) {
         e->agents[i].has_page = ask_agent(d, i, &e->agents[i].before);

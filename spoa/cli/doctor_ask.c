@@ -52,6 +52,7 @@ static bool configure(CURL *curl, const struct doctor_question *q, const char *u
            curl_easy_setopt(curl, CURLOPT_HTTP09_ALLOWED, 0L) == CURLE_OK &&
            curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long) CONNECT_TIMEOUT_MS) == CURLE_OK &&
            curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long) q->timeout_ms) == CURLE_OK &&
+           curl_easy_setopt(curl, CURLOPT_HAPROXYPROTOCOL, q->as_balancer ? 1L : 0L) == CURLE_OK &&
            curl_easy_setopt(curl, CURLOPT_USERAGENT, "edge-spoa-doctor") == CURLE_OK &&
            curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body) == CURLE_OK &&
            curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_header) == CURLE_OK &&
@@ -70,6 +71,8 @@ static void not_connected(CURL *curl, CURLcode rc, struct doctor_answer *out)
     curl_easy_getinfo(curl, CURLINFO_OS_ERRNO, &why);
     if (why == ECONNREFUSED)
         out->reach = DOCTOR_REFUSED;
+    else if (why == ECONNRESET) /* while the header of a balancer was written */
+        out->reach = DOCTOR_CLOSED;
     else
         fail(out, why != 0 ? strerror((int) why) : curl_easy_strerror(rc));
 }

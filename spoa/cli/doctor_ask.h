@@ -10,6 +10,7 @@ struct doctor_question {
     const char *path;
     const char *header;    /* "Name: value", or NULL */
     uint64_t timeout_ms;   /* for all of it */
+    bool as_balancer;      /* a PROXY protocol header that names this machine comes first */
 };
 
 /* GET. out: how far it came; body: as much of the answer's body as fits (body->full when there was more). */

@@ -42,7 +42,11 @@ static void print_command(const char *name, const char *arguments, const char *m
 {
     char left[64];
     snprintf(left, sizeof left, "%s %s", name, arguments);
-    printf("  %-36s  %s\n", left, meaning);
+    /* A meaning that does not fit beside it stands below. */
+    if (strlen(left) > 36 || 40 + strlen(meaning) > 100)
+        printf("  %s\n      %s\n", left, meaning);
+    else
+        printf("  %-36s  %s\n", left, meaning);
 }
 
 int cli_help(void)
@@ -54,12 +58,14 @@ int cli_help(void)
         print_command(commands[i].name, commands[i].arguments, commands[i].meaning);
     printf("  --version, --help\n"
            "\n"
-           "Exit codes of all but run and serve: 0 fine, 1 faults in what was read or seen, 2 usage, settings or unreadable file; --help behind\n"
-           "a command says more about it.\n"
-           "Signals to run: HUP reloads the policy, USR1 exchanges the agents, USR2 reloads HAProxy, TERM drains and ends.\n"
+           "Exit codes of all but run and serve: 0 fine, 1 faults in what was read or seen, 2 usage, settings or\n"
+           "unreadable file; --help behind a command says more about it.\n"
+           "Signals to run: HUP reloads the policy, USR1 exchanges the agents, USR2 reloads HAProxy, TERM drains\n"
+           "and ends.\n"
            "\n"
-           "run and serve are configured by the environment alone; doctor takes the addresses to ask from that of run, the other commands\n"
-           "CLIENT_IP_SOURCE and ALLOW_REGEX:\n"
+           "run and serve are configured by the environment alone. READ BY says who takes which variable: the\n"
+           "agents, HAProxy, run itself; check stands for check, expr, simulate and test, which read the same\n"
+           "environment to know what a policy may use. doctor takes the addresses to ask from that of run.\n"
            "\n");
     settings_print(stdout);
     return CLI_OK;

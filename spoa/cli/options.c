@@ -128,26 +128,48 @@ bool cli_parse(const struct cli_syntax *s, int argc, char **argv, int *exit_code
 /* What is assumed where nothing is configured: every source, by ALLOW_REGEX. */
 static const struct expr_deployment anywhere[] = {{.sources = UINT32_MAX}, {.sources = UINT32_MAX, .allow_regex = true}};
 
+static void say_settings(const struct cli_syntax *s, const char *before, const struct errlist *list)
+{
+    for (size_t i = 0; i < list->n; i++)
+        fprintf(stderr, "edge-spoa %s: %s%s\n", s->command, before, list->items[i].text);
+    if (list->n_dropped > 0)
+        fprintf(stderr, "edge-spoa %s: %sand %zu more\n", s->command, before, list->n_dropped);
+}
+
 bool cli_policy_options(const struct cli_syntax *s, char *const envp[], struct policy_options *out, bool *deployment_known)
 {
     struct settings_edge settings;
-    struct errlist errors;
+    struct errlist errors, warnings;
     if (!errlist_init(&errors, 0)) {
         fprintf(stderr, "edge-spoa %s: no memory to read the settings\n", s->command);
         return false;
     }
-    const bool ok = settings_load(&settings, SETTINGS_OFFLINE, envp, &errors);
+    if (!errlist_init(&warnings, 0)) {
+        errlist_release(&errors);
+        fprintf(stderr, "edge-spoa %s: no memory to read the settings\n", s->command);
+        return false;
+    }
+    bool ok = settings_load(&settings, SETTINGS_OFFLINE, envp, &errors);
+    const struct ingress *ingress = ok ? settings_ingress(&settings, SETTINGS_OFFLINE, &warnings) : NULL;
+    if (ok && ingress == NULL) {
+        errlist_add(&errors, ERR_NO_MEMORY, "", "no memory to read the settings");
+        ok = false;
+    }
     if (ok) {
-        const bool known = settings.client_ip_source >= 0;
+        const bool known = settings.client_ip_source[0] != '\0' || settings.viewer_headers[0] != '\0';
         *out = (struct policy_options){
-            .deployment = known ? settings_deployment(&settings) : &anywhere[settings.allow_regex == SETTING_SWITCH_TRUE],
+            .deployment = known ? &ingress->deployment : &anywhere[settings.allow_regex == SETTING_SWITCH_TRUE],
             .connect_timeout_ms = settings.connect_timeout_ms,
         };
         if (deployment_known != NULL)
             *deployment_known = known;
+        /* Who asks about the deployment wants to know what can't be meant by it. */
+        if (deployment_known != NULL)
+            say_settings(s, "warning: ", &warnings);
     } else {
-        fprintf(stderr, "edge-spoa %s: %s\n", s->command, errors.items[0].text);
+        say_settings(s, "", &errors);
     }
+    errlist_release(&warnings);
     errlist_release(&errors);
     return ok;
 }

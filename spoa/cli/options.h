@@ -27,8 +27,8 @@ struct cli_syntax {
  * command. False: return *exit_code, since everything is said: CLI_OK after --help, CLI_USAGE after a mistake. */
 MUSTUSE bool cli_parse(const struct cli_syntax *s, int argc, char **argv, int *exit_code);
 
-/* What surrounds a policy that is looked at: the deployment by the environment (settings marked BY_OFFLINE). Without CLIENT_IP_SOURCE every field is
- * available, and *deployment_known (NULL: not asked) is false; with it the viewer sources are those that the deployment has. Regular expressions are
+/* What surrounds a policy that is looked at: the deployment by the environment (settings marked BY_OFFLINE). Without CLIENT_IP_SOURCE and VIEWER_HEADERS every
+ * field is available, and *deployment_known (NULL: not asked) is false; with it the viewer sources are those that the deployment has. Regular expressions are
  * always ALLOW_REGEX's, and connect_timeout_ms is EDGE_UPSTREAM_CONNECT_TIMEOUT's. now_ms is 0, to_serve is false. False: return CLI_USAGE; which
  * setting is wrong is said. */
 MUSTUSE bool cli_policy_options(const struct cli_syntax *s, char *const envp[], struct policy_options *out, bool *deployment_known);

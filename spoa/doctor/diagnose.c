@@ -77,8 +77,12 @@ static void diagnose_front(const struct doctor_evidence *e, struct doctor_report
                    "request went there", f->at);
         return;
     case DOCTOR_CLOSED:
-        doctor_say(out, name, false, "%s closed the connection without an answer: something else than this edge listens there, or HAProxy is at its "
-                   "limit of connections; see which program has the port (ss -ltnp)", f->at);
+        if (e->behind_balancers && health_is_haproxys(e))
+            doctor_say(out, name, false, "%s closed the connection without an answer: it serves the balancers of EDGE_PROXY_PROTOCOL only, and this "
+                       "machine's own address is not among them; add it (127.0.0.1, as a rule) for the doctor to be heard", f->at);
+        else
+            doctor_say(out, name, false, "%s closed the connection without an answer: something else than this edge listens there, or HAProxy is at its "
+                       "limit of connections; see which program has the port (ss -ltnp)", f->at);
         return;
     case DOCTOR_NO_HTTP:
         doctor_say(out, name, false, "what %s answers is not HTTP: something else than this edge, or its TLS listener, has that port; see which program "

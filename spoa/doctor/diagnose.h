@@ -39,7 +39,8 @@ struct doctor_evidence {
     struct doctor_answer health, front;
     enum doctor_proof proof;
     unsigned proven_by; /* agent, when the proof is GOOD */
-    bool fails_open;    /* EDGE_ON_AGENT_FAILURE=open, as the doctor's environment has it */
+    bool fails_open;       /* EDGE_ON_AGENT_FAILURE=open, as the doctor's environment has it */
+    bool behind_balancers; /* EDGE_PROXY_PROTOCOL has somebody, likewise */
 };
 
 struct doctor_check {

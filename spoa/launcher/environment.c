@@ -9,21 +9,19 @@
 enum { VARIABLES_MAX = 64 };
 
 /* Names that are stripped from every request: what only the edge may say, what belongs to one connection only, and names that some
- * upstreams read as framing. */
+ * upstreams read as framing. Those of the deployment follow. */
 #define STRIP                                                                                                          \
     "^(x[_-]edge[_-].*|forwarded|x[_-]forwarded[_-].*|x[_-]request[_-]id|http2-settings|keep-alive|proxy-connection|"   \
-    "content_length|transfer_encoding)$"
-
-/* Of every process; and of agents only, what a build with sanitizers reads. */
-static const char *const passed_to_all[] = {"PATH",          "TZ",           "TMPDIR", "LANG", "LC_ALL",
-                                            "SSL_CERT_FILE", "SSL_CERT_DIR", NULL};
-static const char *const passed_to_agents[] = {"ASAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS", NULL};
+    "content_length|transfer_encoding"
 
 static const struct {
     const char *name;
     unsigned readers;
 } rows[] = {
 #define SETTING_ROW(member, name, type, dflt, min, max, readers, meaning) {name, readers},
+#include "schemas/settings.def"
+}, passed[] = {
+#define SETTING_PASSED(name, readers, meaning) {name, readers},
 #include "schemas/settings.def"
 };
 
@@ -69,6 +67,14 @@ static void pass(struct list *l, char *const envp[], const char *name)
 
     if (value != NULL)
         put(l, name, "%s", value);
+}
+
+/* What is no setting of ours but read by a child's libraries. */
+static void pass_on(struct list *l, char *const envp[], enum setting_reader child)
+{
+    for (size_t i = 0; i < sizeof(passed) / sizeof(passed[0]); i++)
+        if ((passed[i].readers & child) != 0)
+            pass(l, envp, passed[i].name);
 }
 
 static bool finish(struct list *l, char ***out)
@@ -169,12 +175,64 @@ static void put_agents(struct list *l, const struct deployment *d)
         put(l, "EDGE_FAIL_OPEN", "1");
 }
 
+/* A header's name as a regular expression that matches its twins, too; at most 4 bytes a byte. */
+static void put_name_pattern(struct buf *b, struct str name)
+{
+    for (size_t i = 0; i < name.len; i++) {
+        const char c = name.p[i];
+
+        if (c == '-' || c == '_') {
+            buf_put(b, STR("[_-]"));
+            continue;
+        }
+        if (!ascii_is_alpha(c) && !ascii_is_digit(c))
+            buf_put_byte(b, '\\');
+        buf_put_byte(b, c);
+    }
+}
+
+/* What the front says to the edge is nobody else's to say, nor the upstream's to hear: its names are stripped like the edge's own. */
+static void put_strip(struct list *l, const struct ingress *ingress)
+{
+    size_t cap = sizeof(STRIP) + 2;
+    struct buf b;
+    char *storage;
+
+    for (size_t i = 0; i < ingress->n_own_headers; i++)
+        cap += 1 + 4 * ingress->own_headers[i].len;
+    storage = arena_take_bytes(l->arena, cap);
+    if (storage == NULL) {
+        l->failed = true;
+        return;
+    }
+    buf_init(&b, storage, cap);
+    buf_put(&b, STR(STRIP));
+    for (size_t i = 0; i < ingress->n_own_headers; i++) {
+        buf_put_byte(&b, '|');
+        put_name_pattern(&b, ingress->own_headers[i]);
+    }
+    buf_put(&b, STR(")$"));
+    put(l, "EDGE_STRIP", "%.*s", STR_ARG(buf_str(&b)));
+}
+
+static void put_identity(struct list *l, const struct deployment *d)
+{
+    const uint32_t told = 1U << EXPR_SOURCE_COUNTRY | 1U << EXPR_SOURCE_CONTINENT | 1U << EXPR_SOURCE_ASNUM | 1U << EXPR_SOURCE_JA4;
+
+    if (d->balancers.n > 0)
+        put(l, "EDGE_PROXY_PROTOCOL", "%s/" ENVIRONMENT_PROXY_PROTOCOL, d->run_dir);
+    if (d->ingress->trusted.n > 0)
+        put(l, "EDGE_TRUSTED_PROXIES", "%s/" ENVIRONMENT_TRUSTED_PROXIES, d->run_dir);
+    if ((d->ingress->deployment.sources & told) != 0)
+        put(l, "EDGE_VIEWER", "1");
+    put_strip(l, d->ingress);
+}
+
 bool environment_haproxy(const struct deployment *d, struct arena *a, char ***out)
 {
     struct list l = {.arena = a};
 
-    for (const char *const *name = passed_to_all; *name != NULL; name++)
-        pass(&l, d->envp, *name);
+    pass_on(&l, d->envp, BY_HAPROXY);
     put(&l, "EDGE_RUN_DIR", "%s", d->run_dir);
     put(&l, "EDGE_HAPROXY_DIR", "%s", d->haproxy_dir);
     put_listeners(&l, d);
@@ -188,7 +246,7 @@ bool environment_haproxy(const struct deployment *d, struct arena *a, char ***ou
     put_u64(&l, "EDGE_SHUTDOWN_TIMEOUT_MS", d->settings.shutdown_timeout_ms == 0 ? 1 : d->settings.shutdown_timeout_ms);
     if (d->settings.haproxy_threads > 0)
         put_u64(&l, "EDGE_THREADS", d->settings.haproxy_threads);
-    put(&l, "EDGE_STRIP", "%s", STRIP);
+    put_identity(&l, d);
     return finish(&l, out);
 }
 
@@ -202,10 +260,7 @@ bool environment_agent(const struct deployment *d, struct agent_part part, struc
 {
     struct list l = {.arena = a};
 
-    for (const char *const *name = passed_to_all; *name != NULL; name++)
-        pass(&l, d->envp, *name);
-    for (const char *const *name = passed_to_agents; *name != NULL; name++)
-        pass(&l, d->envp, *name);
+    pass_on(&l, d->envp, BY_AGENT);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if ((rows[i].readers & BY_AGENT) != 0 && (rows[i].readers & FROM_LAUNCHER) == 0 &&
             !is_decided_here(rows[i].name))

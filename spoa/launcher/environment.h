@@ -3,6 +3,7 @@
 #define SPOA_LAUNCHER_ENVIRONMENT_H
 
 #include "common/base/arena.h"
+#include "common/policy/ingress.h"
 #include "spoa/settings.h"
 
 /* Everything an edge is started with. Constant once built; all pointers outlive the launcher's loop. */
@@ -10,6 +11,8 @@ struct deployment {
     struct settings_edge settings;
     char *const *envp; /* the launcher's own environment */
     struct upstream_addr upstream;
+    const struct ingress *ingress; /* who in front is trusted */
+    struct addr_set balancers;     /* EDGE_PROXY_PROTOCOL; none: n is 0 */
     const char *haproxy;     /* absolute path of the binary */
     const char *haproxy_dir; /* absolute path */
     const char *run_dir;     /* absolute path */
@@ -17,6 +20,10 @@ struct deployment {
     uint64_t max_inflight, maxconn;
     bool has_ipv6;
 };
+
+/* Files in run_dir with the peers that haproxy.cfg looks for. */
+#define ENVIRONMENT_TRUSTED_PROXIES "trusted-proxies"
+#define ENVIRONMENT_PROXY_PROTOCOL  "proxy-protocol"
 
 /* Both: NULL-terminated, in the arena; false only when memory is refused. */
 

@@ -11,6 +11,7 @@
 #include "common/base/log.h"
 #include "spoa/launcher/haproxy_version.h"
 #include "spoa/launcher/launcher_priv.h"
+#include "spoa/launcher/peer_file.h"
 #include "spoa/signals.h"
 
 enum { OUTPUT_PATIENCE_MS = 1000 };
@@ -86,11 +87,20 @@ static void give_stderr_back(int *saved_fd)
     *saved_fd = -1;
 }
 
+/* Before HAProxy looks at its configuration, which reads them. */
+static bool write_peers(const struct deployment *d, struct err *e)
+{
+    return (d->balancers.n == 0 || peer_file_write(d->run_dir, ENVIRONMENT_PROXY_PROTOCOL, &d->balancers, e)) &&
+           (d->ingress->trusted.n == 0 || peer_file_write(d->run_dir, ENVIRONMENT_TRUSTED_PROXIES, &d->ingress->trusted, e));
+}
+
 static bool prepare(struct launcher *l, int *saved_stderr, struct err *e)
 {
     if (!run_dir_open(&l->run_dir, l->d.settings.run_dir, settings_env(l->d.envp, "TMPDIR"), e))
         return false;
     l->d.run_dir = l->run_dir.path;
+    if (!write_peers(&l->d, e))
+        return false;
     if (!environment_haproxy(&l->d, &l->arena, &l->haproxy_env))
         return err_set(e, ERR_NO_MEMORY, "", "no memory for HAProxy's environment");
     if (!haproxy_version_check(l->d.haproxy, l->haproxy_env, e))

@@ -8,6 +8,8 @@
 #include "common/base/log.h"
 #include "spoa/launcher/launcher_priv.h"
 #include "spoa/launcher/limits.h"
+#include "spoa/launcher/peer_file.h"
+#include "spoa/settings_deployment.h"
 
 static void say_faults(const struct errlist *faults)
 {
@@ -147,6 +149,10 @@ int setup_deployment(struct deployment *d, char *const envp[], struct arena *a)
         find_haproxy(d, a, &faults);
         find_haproxy_dir(d, a, &faults);
         size_caps(d, &faults);
+        d->ingress = settings_ingress_logged(&d->settings, SETTINGS_RUN);
+        if (d->ingress == NULL)
+            errlist_add(&faults, ERR_NO_MEMORY, "", "no memory to read how requests reach this deployment");
+        peer_list_read("EDGE_PROXY_PROTOCOL", d->settings.proxy_protocol, d->settings.trust_any_peer == SETTING_SWITCH_TRUE, a, &d->balancers, &faults);
     }
     if (faults.n > 0)
         status = 2;

@@ -3,7 +3,8 @@
 #include "spoa/request/request.h"
 
 enum arg_type { ARG_INT, ARG_BOOL, ARG_STR, ARG_BIN, ARG_IP };
-enum arg_need { ARG_OPTIONAL, ARG_REQUIRED };
+/* The last two: optional, and asked for only by configurations with that feature. */
+enum arg_need { ARG_OPTIONAL, ARG_REQUIRED, ARG_FINGERPRINTS, ARG_CLIENT_CERT };
 
 enum arg {
 #define WIRE_ARG(id, name, type, max_len, need, fetch) ARG_ID_##id,
@@ -34,7 +35,7 @@ static enum arg arg_find(struct str name)
 static bool arg_fits(const struct arg_row *row, const struct spop_value *v)
 {
     if (v->type == SPOP_NULL)
-        return row->need == ARG_OPTIONAL;
+        return row->need != ARG_REQUIRED;
     switch (row->type) {
     case ARG_INT:
         return v->type == SPOP_INT32 || v->type == SPOP_INT64 || v->type == SPOP_UINT32 || v->type == SPOP_UINT64;
@@ -91,7 +92,7 @@ static bool arg_read(struct str *in, size_t guess, enum arg *arg, struct spop_va
     return true;
 }
 
-/* Every argument of the table once, none else. */
+/* Arguments of the table, each once at most, none else; the optional ones may be left out. */
 static bool args_read(struct str *in, uint8_t n_args, struct spop_value values[static ARG_ID_N])
 {
     bool seen[ARG_ID_N] = {false};
@@ -105,9 +106,12 @@ static bool args_read(struct str *in, uint8_t n_args, struct spop_value values[s
         seen[arg] = true;
         values[arg] = v;
     }
-    for (size_t i = 0; i < ARG_ID_N; i++)
-        if (!seen[i])
+    for (size_t i = 0; i < ARG_ID_N; i++) {
+        if (!seen[i] && arg_rows[i].need == ARG_REQUIRED)
             return false;
+        if (!seen[i])
+            values[i] = (struct spop_value){.type = SPOP_NULL};
+    }
     return in->len == 0;
 }
 

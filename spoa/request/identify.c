@@ -11,16 +11,29 @@ static bool version_ok(struct str version)
 
 enum step_result step_identify(struct request *r)
 {
+    const struct ingress *ingress = r->context->settings.ingress;
+    const struct ingress_connection connection = {
+        .src = r->args.src,
+        .has_src = r->args.has_src,
+        .tls = r->args.tls,
+        .http_version = r->args.version,
+    };
+    struct ingress_client client;
+    if (!ingress_identify(ingress, &connection, &r->headers, &r->arena, &client))
+        return request_fail(r, METRIC_INTERNAL);
     const struct identify_input in = {
         .method = r->args.method,
         .url = r->args.url,
         .headers = &r->headers,
-        .src = r->args.src,
-        .has_src = r->args.has_src,
+        .client = &client,
+        .http_version = r->args.version,
     };
     identify(&in, &r->arena, &r->identity);
     r->view.facts = r->identity.facts;
+    r->view.facts.deployment = &ingress->deployment;
     r->view.headers = &r->headers;
+    if (r->identity.identity_refusal != IDENTITY_OK)
+        counter_add(&r->context->counters.identity_refusals[r->identity.identity_refusal], 1);
 
     if (r->identity.refused == DECISION_ALLOW && !version_ok(r->args.version))
         return request_refuse(r, DECISION_BAD_REQUEST, KIND_BAD_REQUEST, 0);

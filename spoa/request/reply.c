@@ -1,15 +1,12 @@
 /* The ACK: what HAProxy shall do, as variables; exactly one for every NOTIFY. */
-#include "common/base/varint.h"
 #include "common/http/target.h"
 #include "spoa/record/rec.h"
 #include "spoa/request/contract.h"
+#include "spoa/request/managed.h"
 #include "spoa/request/process_vars.h"
 #include "spoa/request/vars.h"
 
-enum {
-    OK_ROOM = 16,
-    LIST_END = 2, /* bytes that end a list of additions */
-};
+enum { OK_ROOM = 16 };
 
 /* Answered while there is no policy whose template could be used. */
 static const char fallback_body[] = "{\"error\":\"unavailable\"}";
@@ -25,8 +22,18 @@ static struct str header_rule_id(const struct policy *p, size_t i)
     return p->header_rules[i].id;
 }
 
-/* Everything but the path, which gets what room is left. src: the peer's address as text. */
-static void put_rec_parts(struct buf *b, const struct request *r, struct str src)
+/* The client's address; the peer's where it could not be told who the client is. */
+static struct str client_text(const struct request *r, char text[static ADDR_TEXT_MAX])
+{
+    if (r->view.facts.has_ip)
+        return (struct str){text, addr_render(&r->view.facts.ip, text)};
+    if (r->args.has_src)
+        return (struct str){text, addr_render(&r->args.src, text)};
+    return STR_NONE;
+}
+
+/* Everything but the path, which gets what room is left. */
+static void put_rec_parts(struct buf *b, const struct request *r, struct str client)
 {
     struct str host = STR_NONE;
     headers_get(&r->headers, STR("host"), &host);
@@ -39,7 +46,7 @@ static void put_rec_parts(struct buf *b, const struct request *r, struct str src
     buf_put_byte(b, ' ');
     buf_put_cstr(b, decision_name(r->verdict.decision));
     buf_put_byte(b, ' ');
-    buf_put(b, src.len > 0 ? src : STR("-"));
+    buf_put(b, client.len > 0 ? client : STR("-"));
     buf_put_byte(b, ' ');
     buf_put(b, r->verdict.rate_rule != NULL ? r->verdict.rate_rule->id : STR("-"));
     buf_put_byte(b, ' ');
@@ -55,14 +62,14 @@ static void put_rec_parts(struct buf *b, const struct request *r, struct str src
     buf_put_byte(b, ' ');
 }
 
-static void set_rec(struct buf *b, const struct request *r, struct str src)
+static void set_rec(struct buf *b, const struct request *r, struct str client)
 {
     char storage[REC_MAX];
     struct buf rec;
     struct target target;
     target_split(r->args.url, &target);
     buf_init(&rec, storage, sizeof storage);
-    put_rec_parts(&rec, r, src);
+    put_rec_parts(&rec, r, client);
     rec_put_text(&rec, target.path, REC_PATH_MAX, rec.cap - rec.len);
     set_RECORD(b, buf_str(&rec));
 }
@@ -102,49 +109,24 @@ static bool put_answer(struct buf *b, struct request *r)
     return true;
 }
 
-/* The rules' additions and behind them the edge-managed headers, as one list. False: no memory. */
-static bool put_all_additions(struct buf *b, struct request *r, struct str ip, struct str proto)
+/* ip: the client's address as text. */
+static bool put_forward(struct buf *b, struct request *r, struct str ip)
 {
-    struct str rules = r->edit.add, host = STR_NONE;
-    headers_get(&r->headers, STR("host"), &host);
-    size_t cap = rules.len + LIST_END;
-#define WIRE_MANAGED(name, value, format) cap += 2 * VARINT_MAX_LEN + sizeof name + value.len;
-#include "schemas/wire.def"
-    char *storage = arena_take_bytes(&r->arena, cap);
-    if (storage == NULL)
-        return false;
-    struct buf list;
-    buf_init(&list, storage, cap);
-    if (rules.len > 0)
-        buf_put(&list, str_sub(rules, 0, rules.len - LIST_END));
-#define WIRE_MANAGED(name, value, format) headers_put_add(&list, STR(name), value);
-#include "schemas/wire.def"
-    headers_end_add(&list);
-    set_REQ_ADD(b, buf_str(&list));
-    return !list.full;
-}
+    struct managed managed;
+    struct str additions = r->edit.add;
 
-/* src: the peer's address as text, which nearly always is the client's. */
-static bool put_forward(struct buf *b, struct request *r, struct str src)
-{
-    char text[ADDR_TEXT_MAX];
-    struct str ip = src, proto = r->args.tls ? STR("https") : STR("http");
-    bool whole = true;
-    if (src.len == 0 || addr_cmp(&r->view.facts.ip, &r->args.src) != 0)
-        ip = (struct str){text, addr_render(&r->view.facts.ip, text)};
-    if (!r->args.native) {
-        set_CLIENT_IP(b, ip);
-        set_PROTO(b, proto);
-    }
+    managed_read(r, ip, &managed);
+    if (!r->args.native)
+        managed_put(b, r, &managed);
+    else if (!managed_list(r, &managed, &additions))
+        return false;
     if (r->identity.uri_changed)
         set_URI(b, r->identity.forward_uri);
     if (r->edit.del.len > 0)
         set_REQ_DEL(b, r->edit.del);
-    if (r->args.native)
-        whole = put_all_additions(b, r, ip, proto);
-    else if (r->edit.add.len > 0)
-        set_REQ_ADD(b, r->edit.add);
-    return whole;
+    if (additions.len > 0)
+        set_REQ_ADD(b, additions);
+    return true;
 }
 
 /* The pages of HAProxy's own errors where this request's are not those that its process knows. */
@@ -201,16 +183,14 @@ static bool ack_try(struct request *r)
     if (b == NULL)
         return true;
     char text[ADDR_TEXT_MAX];
-    struct str src = STR_NONE;
-    if (r->args.has_src)
-        src = (struct str){text, addr_render(&r->args.src, text)};
+    struct str client = client_text(r, text);
     size_t begin = b->len;
-    b->full |= r->verdict.answer ? !put_answer(b, r) : !put_forward(b, r, src);
+    b->full |= r->verdict.answer ? !put_answer(b, r) : !put_forward(b, r, client);
     if (r->response_edit.del.len > 0)
         set_RES_DEL(b, r->response_edit.del);
     if (r->response_edit.add.len > 0)
         set_RES_ADD(b, r->response_edit.add);
-    set_rec(b, r, src);
+    set_rec(b, r, client);
     put_optional(b, begin, r);
     set_OK(b, CONTRACT_VERSION);
     b->full |= b->len - begin > REQUEST_ACK_MAX;

@@ -21,6 +21,7 @@ enum {
 
 /* Of the process, the same for all workers. */
 struct request_settings {
+    const struct ingress *ingress;
     struct rate_store *store;   /* embedded counters; NULL with Valkey */
     struct rate_shares *shares; /* for fail_mode local; NULL without Valkey */
     uint64_t fleet_size;        /* agents that share the limits */

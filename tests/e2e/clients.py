@@ -51,9 +51,11 @@ def tls_context(alpn):
     return context
 
 
-def connect(port, tls, alpn):
-    sock = socket.create_connection(("127.0.0.1", port), TIMEOUT)
+def connect(port, tls, alpn, source="127.0.0.1", first=b""):
+    """source: the address to come from; first: bytes ahead of everything, TLS included."""
+    sock = socket.create_connection(("127.0.0.1", port), TIMEOUT, (source, 0))
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.sendall(first)
     if not tls:
         return sock
     secure = tls_context(alpn).wrap_socket(sock, server_hostname="edge.test")
@@ -62,10 +64,10 @@ def connect(port, tls, alpn):
 
 
 class Http1:
-    """One HTTP/1 connection. Header values are str (latin-1) or bytes."""
+    """One HTTP/1 connection. Header values are str (latin-1) or bytes. peer: source and first, as connect takes them."""
 
-    def __init__(self, port, tls=False):
-        self.sock = connect(port, tls, "http/1.1")
+    def __init__(self, port, tls=False, **peer):
+        self.sock = connect(port, tls, "http/1.1", **peer)
         self.buffer = b""
 
     def __enter__(self):
@@ -205,10 +207,10 @@ def h2_state():
 class Http2:
     """One HTTP/2 connection, one stream at a time."""
 
-    def __init__(self, port, tls=False):
+    def __init__(self, port, tls=False, **peer):
         self.scheme = "https" if tls else "http"
         self.frames = Frames()
-        self.sock = connect(port, tls, "h2")
+        self.sock = connect(port, tls, "h2", **peer)
         self.h2 = h2_state()
         self.h2.initiate_connection()
         self.flush()
@@ -291,18 +293,18 @@ class Http2:
 
 
 PROTOCOLS = {
-    "h1": lambda edge: Http1(edge.port),
-    "h2": lambda edge: Http2(edge.port),
-    "tls-h1": lambda edge: Http1(edge.tls_port, tls=True),
-    "tls-h2": lambda edge: Http2(edge.tls_port, tls=True),
+    "h1": lambda edge, **peer: Http1(edge.port, **peer),
+    "h2": lambda edge, **peer: Http2(edge.port, **peer),
+    "tls-h1": lambda edge, **peer: Http1(edge.tls_port, tls=True, **peer),
+    "tls-h2": lambda edge, **peer: Http2(edge.tls_port, tls=True, **peer),
 }
 
 
-def client(edge, protocol="h1"):
-    return PROTOCOLS[protocol](edge)
+def client(edge, protocol="h1", **peer):
+    return PROTOCOLS[protocol](edge, **peer)
 
 
-def fetch(edge, method, target, *args, protocol="h1", **kwargs):
-    """One request on a connection of its own."""
-    with client(edge, protocol) as c:
+def fetch(edge, method, target, *args, protocol="h1", peer=None, **kwargs):
+    """One request on a connection of its own, which peer describes as connect takes it."""
+    with client(edge, protocol, **(peer or {})) as c:
         return c.request(method, target, *args, **kwargs)

@@ -44,23 +44,23 @@ class Ports:
     """n consecutive ports that stay ours until close(): bound, not listening, so that whoever asks the kernel for a free
     port gets another one, while servers that set SO_REUSEADDR, as HAProxy and agents do, can still listen there."""
 
-    def __init__(self, n=1):
+    def __init__(self, n=1, address="127.0.0.1"):
         while True:
-            self.socks = [self.reserve(0)]
+            self.socks = [self.reserve(address, 0)]
             self.first = self.socks[0].getsockname()[1]
             try:
-                self.socks += [self.reserve(self.first + i) for i in range(1, n)]
+                self.socks += [self.reserve(address, self.first + i) for i in range(1, n)]
                 return
             except (OSError, OverflowError):
                 self.close()
 
     @staticmethod
-    def reserve(port):
-        sock = socket.socket()
+    def reserve(address, port):
+        sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         try:
-            sock.bind(("127.0.0.1", port))
+            sock.bind((address, port))
         except BaseException:
             sock.close()
             raise
@@ -145,6 +145,14 @@ class Edge:
             if value is not None:
                 self.environment[name] = str(value)
         seen.append(self)
+
+    def listen_everywhere(self):
+        """Before start: clear HTTP on one socket for all addresses of both families, as an edge listens by default."""
+        self.client_ports.close()
+        self.client_ports = Ports(address="::")
+        self.port = self.client_ports.first
+        self.environment["EDGE_LISTEN"] = f":{self.port}"
+        return self
 
     def write_policy(self, policy):
         """Replaces the file as a whole, as a deployment would."""

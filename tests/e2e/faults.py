@@ -9,10 +9,10 @@ from edge import poll
 
 class NoAgent:
     """Inside the block the edge's only agent is gone, and the launcher stopped, so that it starts no other; lines that
-    are written meanwhile arrive after the block."""
+    are written meanwhile arrive after the block. headers: without which the edge would forward nothing."""
 
-    def __init__(self, edge):
-        self.edge = edge
+    def __init__(self, edge, headers=()):
+        self.edge, self.headers = edge, headers
 
     def __enter__(self):
         self.killed = self.edge.agent_pids()[0]
@@ -26,5 +26,5 @@ class NoAgent:
         poll(self.decided, "requests are decided again")  # HAProxy learns of the agent with its next check
 
     def decided(self):
-        response = fetch(self.edge, "GET", "/recovered")
+        response = fetch(self.edge, "GET", "/recovered", self.headers)
         return response.status == 200 and "x-edge-client-ip" in dict(response.json()["headers"])

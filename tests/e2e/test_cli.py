@@ -191,7 +191,80 @@ def test_help_lists_every_setting_that_a_person_gives():
 def test_help_names_the_words_that_a_setting_takes():
     told = run("--help").stdout
     for words in re.findall(r'^SETTING_ENUM\(\w+, "(.*)"\)', (ROOT / "schemas/settings.def").read_text(), re.M):
-        assert f"[{words}]" in told, words
+        assert re.search(rf"^  [A-Z_]+ .* {re.escape(words)} ", told, re.M), words
+
+
+def test_help_fits_a_hundred_columns():
+    assert [line for line in run("--help").stdout.splitlines() if len(line) > 100] == []
+
+
+@pytest.mark.parametrize(
+    "name, facts",
+    [
+        ("EDGE_AGENT_TIMEOUT", "1500ms  duration, 300ms to 1m0s  agent,haproxy"),
+        ("MAX_HEADER_BYTES", "60KiB  size, 1KiB to 60KiB  haproxy"),
+        ("EDGE_AGENTS", "2  number, 1 to 2  haproxy,run"),
+        ("ALLOW_REGEX", "false  false|true  agent,check"),
+        ("TRUSTED_PROXIES", "-  comma list, may be empty  agent,haproxy,run,check"),
+        ("INGRESS_SECRET", "-  secret  agent"),
+    ],
+)
+def test_help_tells_default_unit_and_readers_of_a_setting(name, facts):
+    line = re.search(rf"^  {name} .*$", run("--help").stdout, re.M)[0]
+    assert re.split(r"  +", line.strip())[1:] == facts.split("  ")
+
+
+def test_the_vocabulary_says_of_settings_what_help_does():
+    told = run("--help").stdout
+    vocabulary = json.loads((ROOT / "schemas/vocabulary.json").read_text())["settings"]
+    assert {name for name, _ in table_settings()} == {s["name"] for s in vocabulary}
+    for s in (s for s in vocabulary if not s["from_run"]):
+        assert re.search(rf"^  {s['name']} +{re.escape(s['default'] or '-')} +{re.escape(s['value'])} +{','.join(s['read_by'])}$", told, re.M), s
+
+
+SECRET = "hunter2-hunter2-hunter2"
+SECRET_FAULTS = [
+    {},
+    {"INGRESS_SECRET_HEADER": "Cookie"},
+    {"INGRESS_SECRET_HEADER": SECRET + ":"},
+    {"INGRESS_SECRET_HEADER": "X-Ingress-Secret", "INGRESS_SECRET": f"{SECRET} {SECRET}"},
+    {"INGRESS_SECRET_HEADER": "X-Ingress-Secret", "INGRESS_SECRET": SECRET * 12},
+    {"INGRESS_SECRET_HEADER": "X-Ingress-Secret", "INGRESS_SECRET": f"{SECRET}\n"},
+    {"INGRESS_SECRET_HEADER": "X-Ingress-Secret", "INGRESS_SECRET": ",".join([SECRET] * 9)},
+    {"INGRESS_SECRET_HEADER": "X-Ingress-Secret", "INGRESS_SECRET": f"{SECRET},"},
+]
+
+
+@pytest.mark.parametrize("command", [["run"], ["serve"], ["check", "/nonexistent"], ["doctor"], ["--help"], ["run", "--help"]])
+@pytest.mark.parametrize("settings", SECRET_FAULTS)
+def test_no_command_shows_the_ingress_secret(command, settings):
+    """Security: people copy what a command says into tickets."""
+    done = run(*command, env={**RUN, "EDGE_RUN_DIR": "/nonexistent", "INGRESS_SECRET": SECRET, **settings})
+    assert SECRET not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("settings", SECRET_FAULTS)
+def test_a_fault_of_the_ingress_secret_names_its_setting(settings):
+    done = run("run", env={**RUN, "INGRESS_SECRET": SECRET, **settings})
+    assert done.returncode == 2
+    assert "INGRESS_SECRET" in done.stdout + done.stderr
+
+
+def test_every_faulty_setting_that_a_command_reads_is_named_at_once():
+    wrong = {"CLIENT_IP_SOURCE": "x", "TRUSTED_PROXIES": "10.0.0.0/33", "VIEWER_HEADERS": "x=y", "ALLOW_REGEX": "x", "INGRESS_SECRET_HEADER": "Cookie"}
+    for command in (["check", "/nonexistent"], ["expr", "true"]):
+        done = run(*command, env=wrong)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert [name for name in wrong if f"{name}: " not in done.stderr] == []
+
+
+def test_check_says_that_a_deployment_would_refuse_every_request(tmp_path):
+    file = tmp_path / "policy.json"
+    file.write_text(json.dumps(FINE))
+    done = run("check", file, env={"CLIENT_IP_SOURCE": "cloudfront"})
+    assert done.returncode == 0
+    assert re.search("warning: TRUSTED_PROXIES: .*every request is refused", done.stderr)
+    assert run("check", file, env={"CLIENT_IP_SOURCE": "cloudfront", "TRUSTED_PROXIES": "192.0.2.1"}).stderr == ""
 
 
 @pytest.mark.parametrize("command", ["run", "serve"])

@@ -46,6 +46,20 @@ def test_the_file_is_accepted_without_a_warning(cert, agents, failure, upstream_
     assert good, said
 
 
+@pytest.mark.parametrize("flags", itertools.product([False, True], repeat=4))
+def test_the_file_is_accepted_behind_every_front(tmp_path, flags):
+    peers = tmp_path / "peers"
+    peers.write_text("::ffff:10.0.0.0/104\n2001:db8::/32\n")
+    front = {"EDGE_PROXY_PROTOCOL": str(peers), "EDGE_TRUSTED_PROXIES": str(peers), "EDGE_VIEWER": "1", "EDGE_FAIL_OPEN": "1"}
+    good, said = accepted({**REQUIRED, **{name: value for (name, value), on in zip(front.items(), flags) if on}})
+    assert good, said
+
+
+@pytest.mark.parametrize("name", ["EDGE_PROXY_PROTOCOL", "EDGE_TRUSTED_PROXIES"])
+def test_a_list_of_peers_that_is_not_there_is_noticed(tmp_path, name):
+    assert not accepted({**REQUIRED, name: str(tmp_path / "gone")})[0]
+
+
 @pytest.mark.parametrize("missing", sorted(REQUIRED))
 def test_a_missing_variable_is_noticed(missing):
     environment = {**REQUIRED, **FAILURE["open"]}

@@ -4,6 +4,7 @@ Fenced blocks of the templates (schemas/reference/templates) by their first line
   ```json NAME           a file of that name, for all pages' commands; policy.json must be valid and canonical
   ```json-part MEMBER    what policy.json may have as that member
   ```expr                valid expressions, one a line; ```expr-refused: such as are not
+  ```env NAME            settings that run and check accept, <...> being what a deployment puts there; test_client_ip.py sends requests to such an edge
   ```console             "$ command" lines, each followed by all that it prints
 
 Run by itself, this file writes what the commands print now into the templates.
@@ -62,7 +63,7 @@ def folder(tmp_path):
 
 
 def test_the_pages_have_examples_of_every_kind():
-    for kind in ("json", "json-part", "expr", "expr-refused", "console"):
+    for kind in ("json", "json-part", "expr", "expr-refused", "env", "console"):
         assert blocks(kind), kind
 
 
@@ -94,6 +95,18 @@ def test_a_part_of_a_page_is_valid_within_the_complete_policy(page, member, text
     (folder / "policy.json").write_text(json.dumps({**policy, member: json.loads(text)}))
     done = run([BINARY, "check", "policy.json"], folder, CLIENT_IP_SOURCE="remote_addr")
     assert done.returncode == 0, done.stdout
+
+
+def settings_of(text):
+    """The settings of an env block as a dict."""
+    return dict(line.split("=", 1) for line in text.splitlines())
+
+
+@pytest.mark.parametrize("page, name, text", numbered("env"))
+def test_the_settings_of_an_example_are_accepted_without_a_warning(page, name, text, folder):
+    filled = {key: "192.0.2.0/24" if value.startswith("<") else value for key, value in settings_of(text).items()}
+    done = run([BINARY, "check", "policy.json", "--strict"], folder, **filled)
+    assert (done.returncode, "warning:" in done.stdout) == (0, False), done.stdout
 
 
 def test_the_complete_policy_is_valid_without_warnings_and_canonical(folder):

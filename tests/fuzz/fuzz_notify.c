@@ -30,7 +30,8 @@ static void set_up(void)
     struct lease_slot *const slots[] = {&context.lease_slot};
     err_clear(&e);
     GUARANTEE(rate_store_new(&store, 1000, &e));
-    const struct request_settings settings = {.store = store, .fleet_size = 1, .cap_ordinary = 1000, .cap_streams = 1000, .clock = &clock_system};
+    static struct ingress ingress; /* the peer is the client */
+    const struct request_settings settings = {.ingress = &ingress, .store = store, .fleet_size = 1, .cap_ordinary = 1000, .cap_streams = 1000, .clock = &clock_system};
     request_context_init(&context, &settings);
     source.released = released;
     GUARANTEE(errlist_init(&errors, 0) && errlist_init(&warnings, 0));

@@ -38,7 +38,7 @@ static void check_load(const char *whole, enum settings_use use)
     check_texts(&errors);
     if (ok) {
         GUARANTEE(s.agents_active >= 1 && s.listen != NULL && strlen(s.run_dir) <= SETTING_RUN_DIR_MAX);
-        GUARANTEE(use == SETTINGS_OFFLINE || use == SETTINGS_DOCTOR || s.client_ip_source >= 0);
+        GUARANTEE(use == SETTINGS_OFFLINE || use == SETTINGS_DOCTOR || s.client_ip_source[0] != '\0');
     }
     errlist_release(&errors);
     free(copy);

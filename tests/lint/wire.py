@@ -21,9 +21,11 @@ CAPS = {"plain": "proc.edge.cap_ord", "body": "proc.edge.cap_ord", "stream": "pr
 # Kinds whose answers HAProxy makes by itself, after the agent has let the request pass.
 UPSTREAM_KINDS = {"bad_gateway", "gateway_timeout"}
 ENGINES = {"edge": "decide", "edge2": "decide2"}
-# From here on HAProxy applies lists of headers itself.
 # Always and whatever the decision, and once more behind what the edge has added to a request that goes on without one.
 STRIPS = 'http-request del-header "${EDGE_STRIP}" -m reg'
+# Every request has the one id that HAProxy gave it or took over.
+ID_HEADER = 'http-request add-header x-request-id "%[var(txn.id)]"'
+# From here on HAProxy applies lists of headers itself.
 NATIVE = ".if version_atleast(3.4.3)"
 
 faults = []
@@ -65,7 +67,7 @@ class Wire:
         self.args = re.findall(r'^WIRE_ARG\(\w+, "(\w+)", .*, "(.+)"\)$', text, re.M)
         self.variables = [f"{scope}.edge.{name}" for scope, name in re.findall(r'^WIRE_VAR\(\w+, (\w+), "(\w+)",', text, re.M)]
         self.of_request = {name for name in self.variables if name.startswith("txn.")}
-        self.managed = re.findall(r'^WIRE_MANAGED\("([\w-]+)", \w+, "(.+)"\)$', text, re.M)
+        self.managed = re.findall(r'^WIRE_MANAGED\("([\w-]+)", \w+, (\w+), "(.+)"\)$', text, re.M)
         check(self.args and self.variables and self.managed, "schemas/wire.def: no rows found")
         self.has_ok = f"{{ var(txn.edge.ok) -m int {self.contract} }}"
 
@@ -141,13 +143,36 @@ def check_managed(wire, stages):
     source = read("spoa/launcher/environment.c")
     stripped = "".join(re.findall(r'"([^"]*)"', re.search(r"^#define STRIP\b((?:.*\\\n)*.*)", source, re.M)[1]))
     check(stages["strip"] == [STRIPS], f"haproxy.cfg: the stage `strip` is {stages['strip']}, not {STRIPS}")
-    added = [f'http-request add-header {name} "{value}"' for name, value in wire.managed]
-    wanted = [NATIVE.replace(".if ", ".if !"), *added, ".endif"]
+    always = [f'http-request add-header {name} "{value}"' for name, when, value in wire.managed if when == "ALWAYS"]
+    known = [
+        f'http-request add-header {name} "{value}" if {{ {value[2:-1]} -m found }}' for name, when, value in wire.managed if when == "KNOWN"
+    ]
+    wanted = [ID_HEADER, NATIVE.replace(".if ", ".if !"), *always, ".if defined(EDGE_VIEWER)", *known, ".endif", ".endif"]
     check(stages["edge-managed headers"] == wanted, f"haproxy.cfg: edge-managed headers are not {wanted}")
     check(stages["rule operations"][0] == NATIVE, "haproxy.cfg: edge.spoe.cfg calls another version native than `rule operations`")
-    for name, _ in wire.managed:
+    for name in ["x-request-id", *(name for name, _, _ in wire.managed)]:
         for twin in (name, name.replace("-", "_")):
             check(re.search(stripped, twin), f"haproxy.cfg: nothing strips {twin} of a client")
+
+
+def check_identity(wire, config):
+    """The frontend takes an id over only from trusted peers, once and of the contract's form, and nothing else names a request. Whom a balancer
+    names is the peer before anybody asks whether the peer is trusted."""
+    lines = config_lines("\n".join(sections(config, {"global", "defaults", "frontend", "backend", "ring"}).get(("frontend", "edge"), [])))
+    maximum = re.search(r'^WIRE_ARG\(UNIQUE_ID, "id", STR, (\d+), REQUIRED, "var\(txn\.id\)"\)$', read("schemas/wire.def"), re.M)
+    check(maximum, "schemas/wire.def: the id of a request is not var(txn.id)")
+    taken = [
+        "http-request set-var(txn.id) req.fhdr(x-request-id) if { var(sess.trusted) -m found } { req.fhdr_cnt(x-request-id) eq 1 } "
+        f"{{ req.fhdr(x-request-id) -m reg '^[A-Za-z0-9._-]{{1,{maximum and maximum[1]}}}$' }}"
+    ]
+    check([line for line in lines if "fhdr(x-request-id)" in line] == taken, f"haproxy.cfg: ids of others are not taken by: {taken[0]}")
+    check("%ID" not in config and "unique-id" not in "\n".join(config_lines(config)), "haproxy.cfg: a unique-id, which is cut to 127 bytes, names requests")
+    order = ["expect-proxy", "set-var(sess.trusted)", "set-var(txn.id)"]
+    first = [next((i for i, line in enumerate(lines) if word in line), -1) for word in order]
+    check(-1 not in first and first == sorted(first), f"haproxy.cfg: frontend edge does not have, in this order: {order}")
+    rejects = [line for line in lines if line.startswith("tcp-request connection reject ")]
+    good = len(rejects) == 1 and rejects[0].endswith('!{ src -f "${EDGE_PROXY_PROTOCOL-unset}" }') and lines.index(rejects[0]) < first[0]
+    check(good, f"haproxy.cfg: who is no balancer is not rejected before its header is read: {rejects}")
 
 
 def check_answers(wire, lines):
@@ -173,7 +198,7 @@ def check_undecided(wire, lines):
     opened, _, closed = "\n".join(lines).partition("\n.if defined(EDGE_FAIL_OPEN)\n")[2].partition("\n.else\n")
     good = re.fullmatch(r"http-request return status 503 [^{}]*\n\.endif", closed)
     check(good, f"haproxy.cfg: closed mode does not end with an answer to all: {closed}")
-    check(opened.endswith(f"\n{STRIPS}"), f"haproxy.cfg: open mode forwards what the edge has added: {opened}")
+    check(opened.endswith(f"\n{STRIPS}\n{ID_HEADER}"), f"haproxy.cfg: open mode forwards what the edge has added, or no id: {opened}")
 
 
 def shared_block(lines, backend):
@@ -225,12 +250,24 @@ def table(text, heading):
     return cells[2:]
 
 
+def check_launcher(listed):
+    """`run` gives HAProxy exactly these variables, some as what it passes on of its own environment."""
+    source, settings = read("spoa/launcher/environment.c"), read("schemas/settings.def")
+    given = set(re.findall(r'\bput(?:_u64|_binds)?\(&?l, "(\w+)"', source.partition("bool environment_agent(")[0]))
+    passed = set(re.findall(r'^SETTING_PASSED\("(\w+)", .*BY_HAPROXY', settings, re.M))
+    check(len(given) > 20 and passed, "environment.c, settings.def: no variables for HAProxy found")
+    check(given <= listed, f"haproxy.cfg reads no {sorted(given - listed)}, which spoa/launcher/environment.c gives it")
+    check(listed <= given | passed, f"haproxy.cfg reads {sorted(listed - given - passed)}, which spoa/launcher/environment.c does not give it")
+
+
 def check_readme(config, stages, n_fields):
     """haproxy/README.md lists the environment, the stages and the fields of a record as they are."""
     text = read("haproxy/README.md")
-    used = set(re.findall(r"\$\{(\w+)", config + read("haproxy/edge.spoe.cfg"))) | set(re.findall(r"defined\((\w+)\)", config))
+    used = set(re.findall(r"\$\{(\w+)|\bdefined\((\w+)\)", config + read("haproxy/edge.spoe.cfg")))
+    used = {name for pair in used for name in pair if name}
     listed = {name for cell in table(text, "Environment") for name in re.findall(r"`(\w+)`", cell)}
     check(used == listed, f"haproxy/README.md: Environment misses {sorted(used - listed)} and has too many {sorted(listed - used)}")
+    check_launcher(listed)
     check(tuple(table(text, "Stages")) == stages, f"haproxy/README.md: Stages are not {list(stages)}")
     listed = [int(cell) for cell in table(text, "Record") if cell.isdigit()]
     check(listed == list(range(1, n_fields + 1)), f"haproxy/README.md: Record does not number the {n_fields} fields of a record")
@@ -249,6 +286,7 @@ def main():
     wire = Wire()
     config = read("haproxy/haproxy.cfg")
     check_variables(wire, config, check_spoe(wire))
+    check_identity(wire, config)
     check_readme(config, check_blocks(wire, config), check_record(config))
     for fault in faults:
         print(fault)

@@ -94,6 +94,32 @@ bool notify_bench_connect(struct notify_bench *b, uint32_t frame_max)
     return spop_conn_new(&b->conn, &handler, &b->counters, &e) && greet(b->conn, frame_max);
 }
 
+static const char *text_of(const json_t *texts, const char *name)
+{
+    const char *text = json_string_value(json_object_get(texts, name));
+    return text != NULL ? text : "";
+}
+
+bool notify_bench_reach(struct notify_bench *b, const json_t *texts)
+{
+    const struct ingress_text text = {
+        .client_ip_source = texts == NULL ? "remote_addr" : text_of(texts, "client_ip_source"),
+        .trusted_proxies = text_of(texts, "trusted_proxies"),
+        .viewer_headers = text_of(texts, "viewer_headers"),
+        .secret_header = text_of(texts, "secret_header"),
+        .secrets = text_of(texts, "secrets"),
+        .tls_here = texts == NULL || json_is_true(json_object_get(texts, "tls_here")),
+    };
+    struct errlist errors;
+    if (!errlist_init(&errors, 0))
+        return false;
+    bool ok = ingress_read(&text, &b->arena, &b->ingress, &errors, NULL);
+    for (size_t i = 0; i < errors.n; i++)
+        fprintf(stderr, "%s\n", errors.items[i].text);
+    errlist_release(&errors);
+    return ok;
+}
+
 bool notify_bench_init(struct notify_bench *b, const char *policy_file)
 {
     struct err e;
@@ -104,9 +130,10 @@ bool notify_bench_init(struct notify_bench *b, const char *policy_file)
     b->clock = (struct clock){.mono_us = now_us, .real_ms = now_ms, .ctx = b};
     if (!rate_store_new(&b->store, 1000, &e))
         return false;
-    const struct request_settings settings = {.store = b->store, .fleet_size = 1, .cap_ordinary = 1000, .cap_streams = 1000, .clock = &b->clock};
+    const struct request_settings settings = {.ingress = &b->ingress, .store = b->store, .fleet_size = 1, .cap_ordinary = 1000, .cap_streams = 1000, .clock = &b->clock};
     request_context_init(&b->context, &settings);
-    return notify_bench_connect(b, SPOP_FRAME_MAX) && (policy_file == NULL || notify_bench_publish(b, policy_file));
+    arena_init(&b->arena, 4096, 0);
+    return notify_bench_reach(b, NULL) && notify_bench_connect(b, SPOP_FRAME_MAX) && (policy_file == NULL || notify_bench_publish(b, policy_file));
 }
 
 void notify_bench_release(struct notify_bench *b)
@@ -115,6 +142,7 @@ void notify_bench_release(struct notify_bench *b)
     request_context_release(&b->context);
     lease_reap(&b->source);
     rate_store_free(&b->store);
+    arena_release(&b->arena);
 }
 
 /* --- arguments --- */

@@ -17,6 +17,8 @@ struct notify_bench {
     struct lease_source source;
     struct clock clock;
     uint64_t now_us;
+    struct arena arena; /* of ingress */
+    struct ingress ingress;
 };
 
 /* policy_file NULL: no policy is in force. False: a part of it could not be made. */
@@ -25,6 +27,9 @@ void notify_bench_release(struct notify_bench *b);
 /* Publishes another policy, as a reload does. */
 bool notify_bench_publish(struct notify_bench *b, const char *policy_file);
 bool notify_bench_publish_policy(struct notify_bench *b, struct policy *policy);
+/* How requests reach it, by the names of struct ingress_text: {"client_ip_source": text, ..., "tls_here": bool}. NULL, and at first: the peer is the
+ * client, TLS ends here. Faults are said on standard error. */
+bool notify_bench_reach(struct notify_bench *b, const json_t *texts);
 /* In place of the connection that is there: another, whose frames are at most frame_max bytes. */
 bool notify_bench_connect(struct notify_bench *b, uint32_t frame_max);
 

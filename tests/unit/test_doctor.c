@@ -157,7 +157,8 @@ static void evidence_of(const json_t *row, struct doctor_evidence *out)
     const struct str proof = case_str(row, "proof");
     json_t *agents = json_object_get(row, "agents"), *ready = json_pack("[i,s]", 200, "ready"), *health = json_object_get(row, "health"), *agent;
     size_t i;
-    *out = (struct doctor_evidence){.n_agents = json_array_size(agents), .fails_open = json_is_true(json_object_get(row, "open"))};
+    *out = (struct doctor_evidence){.n_agents = json_array_size(agents), .fails_open = json_is_true(json_object_get(row, "open")),
+                                     .behind_balancers = json_is_true(json_object_get(row, "balancers"))};
     CU_ASSERT_FATAL(out->n_agents <= DOCTOR_AGENTS_MAX);
     json_array_foreach(agents, i, agent)
         agent_of(row, agent, i, &out->agents[i]);

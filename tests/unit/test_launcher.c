@@ -11,10 +11,12 @@
 #include "spoa/launcher/environment.h"
 #include "spoa/launcher/haproxy_version.h"
 #include "spoa/launcher/limits.h"
+#include "spoa/launcher/peer_file.h"
 #include "spoa/launcher/run_dir.h"
+#include "spoa/settings_deployment.h"
 #include "tests/unit/cases.h"
 
-enum { VARIABLES_MAX = 40, PATH_CAP = 256 };
+enum { VARIABLES_MAX = 48, PATH_CAP = 256 };
 
 static struct arena arena;
 static char folder[64]; /* of this suite's files */
@@ -86,6 +88,10 @@ static void deploy(const json_t *row, struct deployment *d)
     CASE_CHECK_GOT(row, settings_load(&d->settings, SETTINGS_RUN, d->envp, &errors),
                    errors.n > 0 ? str_of(errors.items[0].text) : STR_NONE);
     CASE_CHECK_GOT(row, settings_split_upstream(d->settings.upstream_url, &d->upstream, &e), str_of(e.text));
+    d->ingress = settings_ingress(&d->settings, SETTINGS_RUN, NULL);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(d->ingress);
+    peer_list_read("EDGE_PROXY_PROTOCOL", d->settings.proxy_protocol, false, &arena, &d->balancers, &errors);
+    CASE_CHECK(row, errors.n == 0);
     d->maxconn = limits_maxconn(d->max_inflight, d->settings.max_streams, UINT64_MAX);
     errlist_release(&errors);
 }

@@ -26,6 +26,16 @@ static void check_expected(const json_t *row, json_t *answer)
     free(got);
 }
 
+/* The one reason that the row names is counted, or none. */
+static void check_refusals(const json_t *row)
+{
+    const char *wanted = json_string_value(json_object_get(row, "refused"));
+    for (enum identity_refusal i = IDENTITY_OK; i < IDENTITY_REFUSAL_N; i++) {
+        bool is_it = wanted != NULL && strcmp(identity_refusal_name(i), wanted) == 0;
+        CASE_CHECK_GOT(row, counter_get(&bench.context.counters.identity_refusals[i]) == (is_it ? 1 : 0), str_of(identity_refusal_name(i)));
+    }
+}
+
 static void each_row(const char *file, const char *policy_file)
 {
     json_t *rows = cases_load(file), *row;
@@ -33,9 +43,11 @@ static void each_row(const char *file, const char *policy_file)
     json_array_foreach(rows, i, row)
     {
         CU_ASSERT_FATAL(notify_bench_init(&bench, policy_file));
+        CASE_CHECK(row, notify_bench_reach(&bench, json_object_get(row, "reached")));
         json_t *answer = notify_send(&bench, row);
         if (CASE_CHECK(row, answer != NULL))
             check_expected(row, answer);
+        check_refusals(row);
         json_decref(answer);
         notify_bench_release(&bench);
     }
@@ -45,6 +57,11 @@ static void each_row(const char *file, const char *policy_file)
 static void each_request_gets_the_decision_of_its_row(void)
 {
     each_row("tests/cases/request/decisions.json", policy);
+}
+
+static void the_client_is_who_the_trusted_front_says(void)
+{
+    each_row("tests/cases/request/clients.json", policy);
 }
 
 static void malformed_questions_are_answered_unavailable(void)
@@ -131,6 +148,7 @@ void test_request_register(void)
 {
     CU_pSuite s = CU_add_suite("request", NULL, NULL);
     CU_add_test(s, "each request gets the decision of its row", each_request_gets_the_decision_of_its_row);
+    CU_add_test(s, "the client is who the trusted front says", the_client_is_who_the_trusted_front_says);
     CU_add_test(s, "malformed questions are answered unavailable", malformed_questions_are_answered_unavailable);
     CU_add_test(s, "without a policy every request is answered unavailable", without_a_policy_every_request_is_answered_unavailable);
     CU_add_test(s, "a spent limit refuses until its Retry-After has passed", a_spent_limit_refuses_until_its_retry_after_has_passed);

@@ -5,6 +5,7 @@
 #include "common/base/arena.h"
 #include "spoa/settings.h"
 #include "tests/unit/cases.h"
+#include "tests/unit/refuse_memory.h"
 
 #define VALUES "tests/cases/settings/values.json"
 #define FAULTS "tests/cases/settings/faults.json"
@@ -205,10 +206,25 @@ static void first_counts(void)
 
     CU_ASSERT_FATAL(errlist_init(&errors, 0));
     CU_ASSERT(settings_load(&s, SETTINGS_OFFLINE, envp, &errors));
-    CU_ASSERT_EQUAL(s.client_ip_source, 0);
+    CU_ASSERT_STRING_EQUAL(s.client_ip_source, "remote_addr");
     CU_ASSERT_STRING_EQUAL(settings_env(envp, "CLIENT_IP_SOURCE"), "remote_addr");
     CU_ASSERT_PTR_NULL(settings_env(envp, "CLIENT_IP"));
     errlist_release(&errors);
+}
+
+/* Lines are joined again where the help wrapped them. */
+static void unwrap(char *text)
+{
+    char *out = text;
+
+    for (const char *in = text; *in != '\0'; in++)
+        if (strncmp(in, "\n      ", 7) == 0) {
+            *out++ = ' ';
+            in += 6;
+        } else {
+            *out++ = *in;
+        }
+    *out = '\0';
 }
 
 static void printed(void)
@@ -220,9 +236,15 @@ static void printed(void)
     settings_print(f);
     CU_ASSERT(ftell(f) < (long)sizeof(text) - 1);
     fclose(f);
+    for (const char *line = text; *line != '\0'; line += strcspn(line, "\n") + 1)
+        CU_ASSERT(strcspn(line, "\n") <= 100);
+    unwrap(text);
 #define SETTING_ROW(member, name, type, dflt, min, max, readers, meaning)                                              \
-    CU_ASSERT((strstr(text, "  " name " ") != NULL && strstr(text, meaning) != NULL) ==                                \
+    CU_ASSERT((strstr(text, "\n  " name " ") != NULL && strstr(text, " " meaning "\n") != NULL) ==                     \
               (((readers)&FROM_LAUNCHER) == 0));
+#define SETTING_GROUP(title)                   CU_ASSERT_PTR_NOT_NULL(strstr(text, "\n" title "\n"));
+#define SETTING_REFUSED(name, readers, reason) CU_ASSERT_PTR_NOT_NULL(strstr(text, "\n  " name " "));
+#define SETTING_PASSED(name, readers, meaning) CU_ASSERT_PTR_NOT_NULL(strstr(text, "\n  " name " "));
 #include "schemas/settings.def"
 }
 
@@ -257,6 +279,28 @@ static void upstreams(void)
     json_decref(rows);
 }
 
+static bool load_refused(void *arg, size_t n)
+{
+    char source[] = "CLIENT_IP_SOURCE=cloudfront", proxies[] = "TRUSTED_PROXIES=::1", header[] = "INGRESS_SECRET_HEADER=X-Secret",
+         secret[] = "INGRESS_SECRET=0123456789abcdef", policy[] = "POLICY_FILE=p", dir[] = "EDGE_RUN_DIR=/run/edge";
+    char *envp[] = {source, proxies, header, secret, policy, dir, NULL};
+    struct settings_edge s = {.agents = 77};
+    struct errlist errors;
+
+    (void)arg;
+    CU_ASSERT_FATAL(errlist_init(&errors, 0));
+    refuse_memory(n);
+    const bool ok = settings_load(&s, SETTINGS_SERVE, envp, &errors), refused = refuse_memory_end();
+    CU_ASSERT(ok == !refused && (ok || (s.agents == 77 && errors.n == 1 && errors.items[0].code == ERR_NO_MEMORY)));
+    errlist_release(&errors);
+    return refused;
+}
+
+static void refused_anywhere(void)
+{
+    CU_ASSERT(refuse_memory_everywhere(load_refused, NULL) > 5);
+}
+
 void test_settings_register(void)
 {
     CU_pSuite s = CU_add_suite("settings", set_up, tear_down);
@@ -269,4 +313,5 @@ void test_settings_register(void)
     CU_add_test(s, "the printed table holds every setting that people give", printed);
     CU_add_test(s, "an upstream's URL is scheme, host and port, and anything else is refused without being quoted",
                 upstreams);
+    CU_add_test(s, "settings are not accepted wherever memory is refused", refused_anywhere);
 }

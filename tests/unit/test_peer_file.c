@@ -1,0 +1,106 @@
+/* Lists of peers for HAProxy: rows of what is read, and the file that it becomes. */
+#include <CUnit/CUnit.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "spoa/launcher/peer_file.h"
+#include "tests/unit/cases.h"
+
+enum { PATH_CAP = 256 };
+
+static struct arena arena;
+static char folder[64];
+
+static int set_up(void)
+{
+    arena_init(&arena, 4096, 0);
+    snprintf(folder, sizeof(folder), "/tmp/edge-unit-XXXXXX");
+    return mkdtemp(folder) == NULL;
+}
+
+static int tear_down(void)
+{
+    char path[PATH_CAP];
+
+    snprintf(path, sizeof(path), "%s/peers", folder);
+    arena_release(&arena);
+    return unlink(path) != 0 || rmdir(folder) != 0;
+}
+
+static void check_peer_file(const json_t *row, const struct addr_set *set)
+{
+    const json_t *wants = json_object_get(row, "lines");
+    char path[PATH_CAP], line[128];
+    struct stat st;
+    struct err e;
+    size_t n = 0;
+    FILE *f;
+
+    err_clear(&e);
+    CASE_CHECK_GOT(row, peer_file_write(folder, "peers", set, &e), str_of(e.text));
+    snprintf(path, sizeof(path), "%s/peers", folder);
+    CASE_CHECK(row, stat(path, &st) == 0 && (st.st_mode & 0777) == 0600);
+    f = fopen(path, "r");
+    CU_ASSERT_FATAL(f != NULL);
+    for (; fgets(line, sizeof(line), f) != NULL; n++) {
+        line[strcspn(line, "\n")] = '\0';
+        CASE_CHECK_GOT(row, n < json_array_size(wants) && strcmp(line, json_string_value(json_array_get(wants, n))) == 0, str_of(line));
+    }
+    fclose(f);
+    CASE_CHECK(row, n == json_array_size(wants));
+}
+
+static void peers(void)
+{
+    json_t *rows = cases_load("tests/cases/launcher/peers.json"), *row;
+    size_t i, k;
+
+    json_array_foreach(rows, i, row)
+    {
+        const json_t *wants = json_object_get(row, "faults");
+        struct addr_set set = {0};
+        struct errlist faults;
+
+        CU_ASSERT_FATAL(errlist_init(&faults, 0));
+        peer_list_read("EDGE_X", json_string_value(json_object_get(row, "list")), json_is_true(json_object_get(row, "any")), &arena, &set, &faults);
+        CASE_CHECK(row, faults.n == json_array_size(wants));
+        for (k = 0; k < faults.n && k < json_array_size(wants); k++)
+            CASE_CHECK_GOT(row, strcmp(faults.items[k].path, "/EDGE_X") == 0 && strstr(faults.items[k].text, json_string_value(json_array_get(wants, k))) != NULL,
+                           str_of(faults.items[k].text));
+        if (wants == NULL)
+            check_peer_file(row, &set);
+        errlist_release(&faults);
+        arena_reset(&arena);
+    }
+    json_decref(rows);
+}
+
+static void peers_that_do_not_fit(void)
+{
+    static char list[2048 * 10];
+    struct addr_set set = {0};
+    struct errlist faults;
+    struct err e;
+
+    for (int i = 0; i < 1025; i++)
+        snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s10.0.%d.%d", i > 0 ? "," : "", i / 256, i % 256);
+    CU_ASSERT_FATAL(errlist_init(&faults, 0));
+    peer_list_read("EDGE_X", list, false, &arena, &set, &faults);
+    CU_ASSERT(faults.n == 1 && strstr(faults.items[0].text, "at most 1024") != NULL);
+    errlist_release(&faults);
+
+    err_clear(&e);
+    CU_ASSERT(!peer_file_write("/nowhere/at/all", "peers", &set, &e));
+    CU_ASSERT(strstr(e.text, "/nowhere/at/all/peers") != NULL);
+    arena_reset(&arena);
+}
+
+void test_peer_file_register(void)
+{
+    CU_pSuite s = CU_add_suite("peer_file", set_up, tear_down);
+
+    CU_add_test(s, "each list of peers is the file or the faults of its row", peers);
+    CU_add_test(s, "too many peers and a folder that is not there are refused", peers_that_do_not_fit);
+}
