@@ -2,6 +2,7 @@
 #include "common/policy/identify.h"
 
 #include "common/http/target.h"
+#include "common/policy/identify_guards_priv.h"
 
 enum { METHOD_MAX = 256 };
 
@@ -125,7 +126,8 @@ void identify(const struct identify_input *in, struct arena *a, struct identity 
         out->refused = DECISION_PATH;
     else if (!is_method(in->method))
         out->refused = DECISION_METHOD;
-    else if (!one_host || !one_target)
+    else if (!one_host || !one_target || !identify_host_ok(host, in->http_version) || !identify_framing_ok(in->headers, in->http_version) ||
+             !identify_values_ok(in->headers))
         out->refused = DECISION_BAD_REQUEST;
     else if (!build_uri(&t, &path, a, out))
         out->refused = DECISION_UNAVAILABLE;

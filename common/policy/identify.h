@@ -27,8 +27,8 @@ struct identity {
 
 /* Order of refusals: client address (IDENTITY), path, method (a token without lower-case letters), what makes the host doubtful (BAD_REQUEST:
  * several Host headers of different values, an absolute target that names another host than Host does or carries userinfo, bytes in the target that
- * HTTP/1 could not carry, no Host where the version demands one, a header value with a control character other than the tab): an upstream could pick the
- * other one. No Host header reads as the empty host. Facts that could be read are filled in even
+ * HTTP/1 could not carry, no Host where the version demands one, a Host that is no host[:port], Transfer-Encoding in HTTP/1.0, a header value with a control
+ * character other than the tab): an upstream could pick the other one. No Host header reads as the empty host. Facts that could be read are filled in even
  * when refused, for the record: host and method as far as they go, path as sent when it has no normal form. forward_uri and the facts' query are empty
  * when refused. Borrows from input and the arena. */
 void identify(const struct identify_input *in, struct arena *a, struct identity *out);

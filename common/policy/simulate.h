@@ -19,7 +19,8 @@ struct simulate_options {
  * answered, "config_rules", "settings", "rate_limit_rules", "request_header_rules", "upstream_headers", "response_headers", "locale"}, always all of
  * them, and "explain" when asked for. It stops where the edge would answer, in the order of the names above. "identity" is a request whose host is
  * doubtful; without "ip" the address is a missing value. settings are the policy's defaults when the request is refused before config rules are looked
- * at; auth_accepted is in the order of auth.issuers. upstream_headers (empty when rejected) are without Host and without what only the deployment knows.
+ * at; auth_accepted is in the order of auth.issuers. upstream_headers (empty when rejected) are without Host and without what only a live request has:
+ * X-Edge-Client-IP, X-Forwarded-*, X-Request-Id; X-Edge-Geo-* and X-Edge-TLS-JA4 are of what the request says and the deployment has a source for.
  * Names are lower case, a value is an array when a name stands there more than once.
  *
  * There is no clock: a limit counts whatever its expires_at. All is complete in this build but for two: response_headers are without those of CORS

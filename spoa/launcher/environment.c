@@ -6,13 +6,16 @@
 
 #include "common/base/parse.h"
 
-enum { VARIABLES_MAX = 64 };
+/* HEADER_BYTES_MAX: of MAX_HEADER_BYTES, and its default. Above what is set lower HAProxy has a rule, there its buffer is the limit. */
+enum { VARIABLES_MAX = 64, HEADER_BYTES_MAX = 60 * 1024 };
 
 /* Names that are stripped from every request: what only the edge may say, what belongs to one connection only, and names that some
- * upstreams read as framing. Those of the deployment follow. */
+ * upstreams read as framing. Those of the deployment follow. Servers that hand headers on as variables write '_' for '-', some for
+ * every character that is no letter or digit; so any of these makes a twin. */
+#define NOT_ALNUM "[^a-z0-9]"
 #define STRIP                                                                                                          \
-    "^(x[_-]edge[_-].*|forwarded|x[_-]forwarded[_-].*|x[_-]request[_-]id|http2-settings|keep-alive|proxy-connection|"   \
-    "content_length|transfer_encoding"
+    "^(x[^a-z0-9]edge[^a-z0-9].*|forwarded|x[^a-z0-9]forwarded[^a-z0-9].*|x[^a-z0-9]request[^a-z0-9]id|"                \
+    "http2[^a-z0-9]settings|keep-alive|proxy-connection|content[^a-z0-9-]length|transfer[^a-z0-9-]encoding"
 
 static const struct {
     const char *name;
@@ -175,19 +178,14 @@ static void put_agents(struct list *l, const struct deployment *d)
         put(l, "EDGE_FAIL_OPEN", "1");
 }
 
-/* A header's name as a regular expression that matches its twins, too; at most 4 bytes a byte. */
+/* A header's name as a regular expression that matches its twins, too. */
 static void put_name_pattern(struct buf *b, struct str name)
 {
     for (size_t i = 0; i < name.len; i++) {
-        const char c = name.p[i];
-
-        if (c == '-' || c == '_') {
-            buf_put(b, STR("[_-]"));
-            continue;
-        }
-        if (!ascii_is_alpha(c) && !ascii_is_digit(c))
-            buf_put_byte(b, '\\');
-        buf_put_byte(b, c);
+        if (ascii_is_alpha(name.p[i]) || ascii_is_digit(name.p[i]))
+            buf_put_byte(b, name.p[i]);
+        else
+            buf_put(b, STR(NOT_ALNUM));
     }
 }
 
@@ -199,7 +197,7 @@ static void put_strip(struct list *l, const struct ingress *ingress)
     char *storage;
 
     for (size_t i = 0; i < ingress->n_own_headers; i++)
-        cap += 1 + 4 * ingress->own_headers[i].len;
+        cap += 1 + (sizeof(NOT_ALNUM) - 1) * ingress->own_headers[i].len;
     storage = arena_take_bytes(l->arena, cap);
     if (storage == NULL) {
         l->failed = true;
@@ -239,6 +237,8 @@ bool environment_haproxy(const struct deployment *d, struct arena *a, char ***ou
     put_upstream(&l, d);
     put_agents(&l, d);
     put_u64(&l, "EDGE_BODY_LIMIT", d->settings.body_limit);
+    if (d->settings.max_header_bytes < HEADER_BYTES_MAX)
+        put_u64(&l, "EDGE_MAX_HEADER_BYTES", d->settings.max_header_bytes);
     put_u64(&l, "EDGE_CAP_ORDINARY", d->max_inflight);
     put_u64(&l, "EDGE_CAP_STREAMS", d->settings.max_streams);
     put_u64(&l, "EDGE_MAXCONN", d->maxconn);

@@ -28,7 +28,7 @@ REQUIRED = {
     "EDGE_CAP_STREAMS": "100",
     "EDGE_MAXCONN": "300",
     "EDGE_SHUTDOWN_TIMEOUT_MS": "5000",
-    "EDGE_STRIP": "^(x[_-]edge[_-].*|forwarded|x[_-]forwarded[_-].*|x[_-]request[_-]id|http2-settings|keep-alive|proxy-connection|content_length|transfer_encoding)$",
+    "EDGE_STRIP": "^(x[^a-z0-9]edge[^a-z0-9].*|forwarded|x[^a-z0-9]forwarded[^a-z0-9].*|x[^a-z0-9]request[^a-z0-9]id|http2[^a-z0-9]settings|keep-alive|proxy-connection|content[^a-z0-9-]length|transfer[^a-z0-9-]encoding)$",
 }
 
 

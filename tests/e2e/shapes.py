@@ -1,5 +1,7 @@
 """Requests of every shape that HAProxy treats differently, and the headers that no client may set."""
 
+import re
+
 # How a request reaches each of HAProxy's three backends, which hold the same rules.
 SHAPES = {
     "plain": {},
@@ -11,6 +13,7 @@ FORGED = [
     "X-Edge-Client-IP", "x_edge_client_ip", "X-Edge-Auth-Sub", "X_EDGE_AUTH_SUB", "X-Edge_Geo-Country", "x-edge-", "X-Edge-New",
     "X-Forwarded-For", "x_forwarded_for", "X-FORWARDED-PROTO", "X_Forwarded-Proto", "X-Forwarded-Host", "X-Forwarded-Port",
     "x-forwarded_prefix", "Forwarded", "FORWARDED", "X-Request-Id", "x_request_id", "X-Request_ID", "X_REQUEST-ID",
+    "X.Edge.Client.IP", "x~edge+auth!sub", "X.Forwarded.For", "x*request*id",
 ]  # fmt: skip
 
 
@@ -24,8 +27,8 @@ def values(received, name):
 
 
 def same_name(name):
-    """As servers compare that map names to variables."""
-    return name.lower().replace("_", "-")
+    """As servers compare that map names to variables: whatever is no letter or digit is one character."""
+    return re.sub(r"[^a-z0-9]", "-", name.lower())
 
 
 def managed(received):

@@ -67,6 +67,11 @@ def test_a_missing_variable_is_noticed(missing):
     assert not accepted(environment)[0]
 
 
+def test_a_limit_of_header_bytes_is_accepted_without_a_warning():
+    good, said = accepted({**REQUIRED, "EDGE_MAX_HEADER_BYTES": "4096"})
+    assert good, said
+
+
 def test_a_name_that_does_not_resolve_does_not_hinder_a_start():
     good, said = accepted({**REQUIRED, "EDGE_UPSTREAM_ADDR": "nobody.invalid:80"})
     assert good, said
@@ -107,8 +112,9 @@ def test_without_an_agent_a_request_is_refused_recorded_and_printed(closed, upst
         (b"GET /" + b"x" * 70000 + b" HTTP/1.1\r\nHost: a\r\n\r\n", 414),
         (b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", 422),
         (b"GET / HTTP/1.1\r\nHost: a\r\nX: " + b"x" * 62000 + b"\r\n\r\n", 431),
+        (b"GET / HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 413),
     ],
-    ids=["no-http", "bad-name", "too-many", "long-target", "coding", "large"],
+    ids=["no-http", "bad-name", "too-many", "long-target", "coding", "large", "chunks-in-1.0"],
 )
 def test_what_is_refused_before_it_is_a_request_is_never_cached_and_printed(closed, data, status):
     n = len(closed.lines())

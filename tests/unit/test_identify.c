@@ -46,6 +46,8 @@ static void check_row(const json_t *row)
     const json_t *changed = json_object_get(row, "changed");
 
     headers_of(row, &h);
+    if (json_object_get(row, "http_version"))
+        in.http_version = case_str(row, "http_version");
     in.has_src = json_is_string(json_object_get(row, "src"));
     CU_ASSERT_FATAL(!in.has_src || addr_parse(case_str(row, "src"), &in.src));
     identify(&in, &arena, &id);
@@ -71,6 +73,55 @@ static void rows_of_data(void)
     size_t i;
 
     json_array_foreach(rows, i, row) check_row(row);
+    json_decref(rows);
+}
+
+/* What a row's Host, or a value, comes to in a request that is fine but for that. */
+static enum decision decision_on(struct str host, struct str value)
+{
+    struct header items[] = {{STR("host"), host}, {STR("x"), value}};
+    struct headers h = {.items = items, .n = 2};
+    struct identify_input in = {.method = STR("GET"), .url = STR("/"), .headers = &h, .has_src = true, .http_version = STR("1.1")};
+    struct identity id;
+
+    identify(&in, &arena, &id);
+    arena_reset(&arena);
+    return id.refused;
+}
+
+static void hosts(void)
+{
+    json_t *rows = cases_load("tests/cases/policy/hosts.json"), *row;
+    size_t i;
+
+    json_array_foreach(rows, i, row)
+    {
+        enum decision want = json_is_true(json_object_get(row, "passes")) ? DECISION_ALLOW : DECISION_BAD_REQUEST;
+        CASE_CHECK(row, decision_on(case_str(row, "host"), STR("y")) == want);
+    }
+    json_decref(rows);
+}
+
+/* Each byte at each place of values of every length up to 20, one of eight of which is looked at as a word. */
+static void bytes_of_values(void)
+{
+    json_t *rows = cases_load("tests/cases/policy/header_bytes.json"), *row;
+    size_t i;
+
+    json_array_foreach(rows, i, row)
+    {
+        enum decision want = json_is_true(json_object_get(row, "passes")) ? DECISION_ALLOW : DECISION_BAD_REQUEST;
+        struct str byte = case_str(row, "byte");
+        for (size_t len = 1; len <= 20; len++)
+            for (size_t at = 0; at < len; at++) {
+                char value[24];
+                memset(value, '\xff', sizeof value);
+                memset(value, 'v', len);
+                value[at] = (char) (byte.len == 1 ? byte.p[0] : (byte.p[0] & 3) << 6 | (byte.p[1] & 0x3f)); /* Latin-1 */
+                if (!CASE_CHECK(row, decision_on(STR("a"), (struct str){value, len}) == want))
+                    break;
+            }
+    }
     json_decref(rows);
 }
 
@@ -152,6 +203,8 @@ void test_identify_register(void)
 {
     CU_pSuite s = CU_add_suite("identify", set_up, tear_down);
     CU_add_test(s, "a request has one reading, over HTTP/1 and HTTP/2, or is refused", rows_of_data);
+    CU_add_test(s, "security: a Host is a host with or without a port, or the request is refused", hosts);
+    CU_add_test(s, "security: no value with a control character but the tab passes, wherever it stands", bytes_of_values);
     CU_add_test(s, "a plain request takes no memory but for its facts", plain_is_borrowed);
     CU_add_test(s, "a request that finds no memory is not let through", no_memory);
     CU_add_test(s, "a request is not let through wherever memory is refused", refused_anywhere);

@@ -148,6 +148,41 @@ static void source_headers(void)
     policy_free(&p);
 }
 
+/* The upstream hears of the connection what this deployment can know of it, and no more. */
+static void viewer_headers(void)
+{
+    static const struct expr_deployment none = {0}, country = {.sources = UINT32_C(1) << EXPR_SOURCE_COUNTRY}, all = {.sources = UINT32_MAX};
+    static const struct {
+        const struct expr_deployment *deployment;
+        const char *upstream;
+    } rows[] = {
+        {&none, "{}"},
+        {&country, "{\"x-edge-geo-country\": \"DE\"}"},
+        {&all, "{\"x-edge-geo-country\": \"DE\", \"x-edge-geo-continent\": \"EU\", \"x-edge-geo-asn\": \"3320\", \"x-edge-tls-ja4\": \"t13d1516h2_8daaf6152771_02713d6af862\"}"},
+        {NULL, "{\"x-edge-geo-country\": \"DE\", \"x-edge-geo-continent\": \"EU\", \"x-edge-geo-asn\": \"3320\", \"x-edge-tls-ja4\": \"t13d1516h2_8daaf6152771_02713d6af862\"}"},
+    };
+    json_t *nothing = json_object();
+    json_t *request = json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:{s:s}}", "method", "GET", "host", "a", "path", "/", "country", "de", "continent", "eu",
+                                "asnum", 3320, "ja4", "t13d1516h2_8daaf6152771_02713d6af862", "headers", "X-Edge-Geo-Country", "US");
+    struct policy *p = policy_case_compile(nothing);
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct simulate_options options = {.deployment = rows[i].deployment};
+        json_t *wanted = json_loads(rows[i].upstream, 0, NULL), *out = NULL;
+        struct errlist errors;
+
+        CU_ASSERT_FATAL(errlist_init(&errors, 0));
+        CU_ASSERT_FATAL(simulate(p, &options, request, &out, &errors));
+        CU_ASSERT(json_equal(json_object_get(out, "upstream_headers"), wanted));
+        json_decref(wanted);
+        json_decref(out);
+        errlist_release(&errors);
+    }
+    json_decref(request);
+    json_decref(nothing);
+    policy_free(&p);
+}
+
 /* A request alone, for who only evaluates expressions. */
 static void facts_alone(void)
 {
@@ -253,6 +288,7 @@ void test_simulate_register(void)
     CU_add_test(s, "an explanation says why, and changes nothing else", explain_rows);
     CU_add_test(s, "two results differ where their rows of data say", difference_rows);
     CU_add_test(s, "headers that the deployment trusts are kept from the upstream, twins too", source_headers);
+    CU_add_test(s, "the upstream hears of the connection what this deployment can know", viewer_headers);
     CU_add_test(s, "a request alone gives the facts that expressions see, unless no rule would see it", facts_alone);
     CU_add_test(s, "a request that is not well-formed is refused with every fault and its place", request_rows);
     CU_add_test(s, "a request that could not reach the edge is refused", large_requests);
