@@ -1,4 +1,4 @@
--- What haproxy.cfg can't say: pages of HAProxy's own answers on every version, and header operations on versions without
+-- What haproxy.cfg can't say: bounds of a body that is still to come and pages of HAProxy's own answers on every version, and header operations on versions without
 -- add-headers-bin and del-headers-bin, from the same bytes:
 --   txn.edge.req_del, res_del  (varint length, name)... 0
 --   txn.edge.req_add, res_add  (varint length, name)(varint length, value)... 0 0
@@ -165,6 +165,59 @@ core.register_action("edge_response_headers", {"http-after-res"}, function(txn)
     if not apply_response(txn.http, txn:get_var("txn.edge.res_del"), txn:get_var("txn.edge.res_add")) then
         return act.ERROR
     end
+end)
+
+local function now_ms()
+    local now = core.now()
+    return now.sec * 1000 + now.usec // 1000
+end
+
+-- A body that is still to come has at most txn.edge.body_limit bytes, and comes within txn.edge.body_ms milliseconds from the request's
+-- headers on. What it has is forwarded as it comes. HAProxy calls in here when something comes, so a silent client is left to its client
+-- timer. filter.wake_time would be exact, but a wake-up that no callback takes away makes HAProxy spin until its watchdog kills it.
+local Body = {id = "body", flags = filter.FLT_CFG_FL_HTX}
+Body.__index = Body
+
+local ENDED_STATUS = {body_limit = 413, body_timeout = 408}
+
+function Body:new()
+    return setmetatable({}, Body)
+end
+
+function Body:http_headers(txn, message)
+    if message:is_resp() then
+        self.answered = true
+        return
+    end
+    self.left, self.until_ms = txn:get_var("txn.edge.body_limit"), txn:get_var("txn.edge.body_ms")
+    if self.left and self.until_ms then
+        self.until_ms = self.until_ms + now_ms()
+        filter.register_data_filter(self, message.channel)
+    end
+end
+
+function Body:http_payload(txn, message)
+    local n = message:input()
+    if n == 0 then
+        return
+    end
+    self.left = self.left - n
+    local ended = self.left < 0 and "body_limit" or now_ms() >= self.until_ms and "body_timeout"
+    if not ended then
+        return
+    end
+    -- What stayed would count as forwarded: the request would be held open until a timer ends it, and its end be judged again.
+    message:remove()
+    txn:set_var("txn.ended", ended)
+    if self.answered then
+        -- The response breaks off: over HTTP/1 the connection closes, over HTTP/2 the stream is reset.
+        txn:done()
+    end
+    txn:done(txn:reply{status = ENDED_STATUS[ended], headers = {connection = {"close"}}})
+end
+
+core.register_filter("edge_body", Body, function(class)
+    return class
 end)
 
 -- What HAProxy says by itself while no agent has sent a page for it.

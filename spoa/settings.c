@@ -287,6 +287,22 @@ static void check_tls(struct load *l)
         fault(l, "EDGE_TLS_CERT", "is not a readable file; name a PEM file with certificate chain and key");
 }
 
+static void check_client_certificates(struct load *l)
+{
+    const char *ca = l->s.tls_client_ca;
+    struct stat st;
+
+    if (ca[0] == '\0') {
+        if (l->s.tls_client_auth == SETTING_CLIENT_AUTH_REQUIRED)
+            fault(l, "EDGE_TLS_CLIENT_CA", "is required with EDGE_TLS_CLIENT_AUTH=required: a PEM file of the authorities that certificates are verified with");
+        return;
+    }
+    if (l->s.tls_listen[0] == '\0')
+        fault(l, "EDGE_TLS_LISTEN", "is required with EDGE_TLS_CLIENT_CA, as in \":8443\": only there clients show certificates");
+    if (stat(ca, &st) != 0 || !S_ISREG(st.st_mode) || access(ca, R_OK) != 0)
+        fault(l, "EDGE_TLS_CLIENT_CA", "is not a readable file; name a PEM file of authorities' certificates");
+}
+
 /* HAProxy's -S takes a comma list, and socket addresses are short. */
 static void check_run_dir(struct load *l)
 {
@@ -338,6 +354,7 @@ static void check_run(struct load *l)
         check_listens(l, "EDGE_TLS_LISTEN", l->s.tls_listen);
     check_listens(l, "EDGE_HEALTH_LISTEN", l->s.health_listen);
     settings_check_clashes(&l->s, l->errors);
+    check_client_certificates(l);
     check_tls(l);
     if (l->s.agents_active > l->s.agents)
         fault(l, "EDGE_AGENTS_ACTIVE", "is more than EDGE_AGENTS; give it at most that number");

@@ -14,6 +14,7 @@ enum { SETTING_UPSTREAM_AUTO, SETTING_UPSTREAM_H1, SETTING_UPSTREAM_H2 };
 enum { SETTING_SWITCH_FALSE, SETTING_SWITCH_TRUE };
 
 enum { SETTING_CLIENT_AUTH_OPTIONAL, SETTING_CLIENT_AUTH_REQUIRED };
+enum { SETTING_FINGERPRINTS_FALSE, SETTING_FINGERPRINTS_JA3, SETTING_FINGERPRINTS_TRUE };
 
 /* STR, LIST and SECRET members are borrowed from the environment (or are constants), NUL-terminated, "" when unset. ENUM members are the index of
  * the word in its set, -1 when unset. */
@@ -24,6 +25,7 @@ enum { SETTING_CLIENT_AUTH_OPTIONAL, SETTING_CLIENT_AUTH_REQUIRED };
 #define SETTING_TYPE_SIZE                uint64_t
 #define SETTING_TYPE_COUNT               uint64_t
 #define SETTING_TYPE_ENUM_CLIENT_AUTH    int
+#define SETTING_TYPE_ENUM_FINGERPRINTS   int
 #define SETTING_TYPE_ENUM_FAILURE        int
 #define SETTING_TYPE_ENUM_UPSTREAM_PROTO int
 #define SETTING_TYPE_ENUM_SWITCH         int

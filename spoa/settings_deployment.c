@@ -17,7 +17,8 @@ static bool read_ingress(const struct settings_edge *s, enum settings_use use, s
         .trust_any_peer = s->trust_any_peer == SETTING_SWITCH_TRUE,
         .allow_regex = s->allow_regex == SETTING_SWITCH_TRUE,
         .tls_here = s->tls_listen[0] != '\0',
-        .fingerprints = s->tls_fingerprints == SETTING_SWITCH_TRUE,
+        .ja3 = s->tls_fingerprints != SETTING_FINGERPRINTS_FALSE,
+        .ja4 = s->tls_fingerprints == SETTING_FINGERPRINTS_TRUE,
         .client_certs = s->tls_client_ca[0] != '\0',
         .look_only = use == SETTINGS_OFFLINE,
     };

@@ -11,14 +11,13 @@ enum { BODY_LIMIT_DEFAULT = 1024 * 1024, TIMEOUT_DEFAULT_MS = 30 * 1000, TIMEOUT
 
 static const int64_t body_limit_max = (int64_t) 1 << 40;
 
-bool compile_body_limit(struct compile *c, const struct jx *j, uint64_t *out)
+bool compile_body_limit(const struct jx *j, uint64_t *out)
 {
     int64_t bytes;
 
     if (!jx_int(j, 0, body_limit_max, &bytes))
         return false;
     *out = (uint64_t) bytes;
-    compile_unsupported(c, j, "body limits");
     return true;
 }
 
@@ -38,7 +37,6 @@ bool compile_upstream_timeout(struct compile *c, const struct jx *j, uint64_t *o
     if (!jx_duration_ms(j, 1, TIMEOUT_MAX_MS, out_ms))
         return false;
     check_timeout(c, j, *out_ms);
-    compile_unsupported(c, j, "upstream timeouts");
     return true;
 }
 
@@ -53,12 +51,11 @@ static void compile_defaults(struct compile *c, const struct jx *defaults)
     compile_members(c, defaults, OBJECT_DEFAULTS);
     struct jx body_limit = jx_member(defaults, "body_limit"), upstream = jx_member(defaults, "upstream_timeout"),
               body_read = jx_member(defaults, "body_read_timeout"), responses = jx_member(defaults, "responses");
-    compile_body_limit(c, &body_limit, &p->limits.body_limit);
+    compile_body_limit(&body_limit, &p->limits.body_limit);
     if (!upstream.value)
         check_timeout(c, &upstream, p->limits.upstream_timeout_ms);
     compile_upstream_timeout(c, &upstream, &p->limits.upstream_timeout_ms);
-    if (jx_duration_ms(&body_read, 1, TIMEOUT_MAX_MS, &p->limits.body_read_timeout_ms))
-        compile_unsupported(c, &body_read, "body timeouts");
+    jx_duration_ms(&body_read, 1, TIMEOUT_MAX_MS, &p->limits.body_read_timeout_ms);
     if (compile_need_object(&responses))
         compile_template_choice(c, &responses, p->defaults);
 }

@@ -80,7 +80,7 @@ void compile_auth_setting(struct compile *c, const struct jx *auth, struct confi
 void compile_cors_choice(struct compile *c, const struct jx *j, struct config_rule *out);
 void compile_locale_choice(struct compile *c, const struct jx *j, struct config_rule *out);
 /* Settings that both defaults and rules have. False, and *out as it was, when j is absent or faulty. */
-bool compile_body_limit(struct compile *c, const struct jx *j, uint64_t *out);
+bool compile_body_limit(const struct jx *j, uint64_t *out);
 bool compile_upstream_timeout(struct compile *c, const struct jx *j, uint64_t *out_ms);
 
 /* "mode" and "names" of a filter; other members are the caller's to check. */

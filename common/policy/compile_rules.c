@@ -94,7 +94,7 @@ static void compile_settings(struct compile *c, const struct jx *settings, struc
     compile_cors_choice(c, &cors, out);
     compile_locale_choice(c, &locale, out);
     compile_template_choice(c, &responses, out->responses);
-    out->has_body_limit = compile_body_limit(c, &body_limit, &out->body_limit);
+    out->has_body_limit = compile_body_limit(&body_limit, &out->body_limit);
     compile_upstream_timeout(c, &upstream_timeout, &out->upstream_timeout_ms);
     if (jx_bool(&headers, &send_headers))
         out->ratelimit_headers = send_headers ? TOGGLE_ON : TOGGLE_OFF;

@@ -14,7 +14,7 @@ struct ingress_text {
     bool trust_any_peer; /* ranges of everybody may be trusted */
     bool allow_regex;
     bool tls_here;         /* TLS ends at this edge */
-    bool fingerprints;     /* JA3 and JA4 are computed from its handshakes */
+    bool ja3, ja4;         /* these are computed from its handshakes */
     bool client_certs;     /* it asks clients for certificates */
     bool look_only;        /* for a command that only looks at a policy: INGRESS_SECRET is not asked for, and no CLIENT_IP_SOURCE is the peer */
 };

@@ -122,8 +122,10 @@ static uint32_t sources_of_handshake(const struct ingress_text *text)
 {
     uint32_t sources = BIT(SSL) | BIT(HTTP_VERSION);
 
-    if (text->fingerprints)
-        sources |= BIT(JA3) | BIT(JA4);
+    if (text->ja3)
+        sources |= BIT(JA3);
+    if (text->ja4)
+        sources |= BIT(JA4);
     if (text->client_certs)
         sources |= BIT(CERT_PRESENT) | BIT(CERT_VERIFIED) | BIT(CERT_SUBJECT) | BIT(CERT_ISSUER) | BIT(CERT_SERIAL) | BIT(CERT_SHA256);
     return sources;

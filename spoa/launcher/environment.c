@@ -139,14 +139,44 @@ static void put_binds(struct list *l, const char *name, const char *text, bool h
         put(l, name, "%.*s", STR_ARG(buf_str(&b)));
 }
 
+bool environment_has_hop(const struct deployment *d)
+{
+    return d->ingress->handshake && d->settings.tls_fingerprints == SETTING_FINGERPRINTS_TRUE;
+}
+
+/* What is asked of a handshake, and kept of it where it says who the client is. */
+static void put_tls(struct list *l, const struct deployment *d)
+{
+    put_binds(l, "EDGE_TLS_LISTEN", d->settings.tls_listen, d->has_ipv6);
+    put(l, "EDGE_TLS_CERT", "%s", d->settings.tls_cert);
+    if (d->settings.tls_client_ca[0] != '\0')
+        put(l, "EDGE_TLS_CLIENT_CA", "%s", d->settings.tls_client_ca);
+    if (d->settings.tls_client_auth == SETTING_CLIENT_AUTH_REQUIRED)
+        put(l, "EDGE_TLS_CLIENT_REQUIRED", "1");
+    if (d->ingress->handshake && d->settings.tls_fingerprints != SETTING_FINGERPRINTS_FALSE)
+        put(l, "EDGE_TLS_FINGERPRINTS", "1");
+    if (environment_has_hop(d))
+        put(l, "EDGE_TLS_HOP", "1");
+}
+
 static void put_listeners(struct list *l, const struct deployment *d)
 {
     put_binds(l, "EDGE_LISTEN", d->settings.listen, d->has_ipv6);
     put_binds(l, "EDGE_HEALTH_LISTEN", d->settings.health_listen, d->has_ipv6);
-    if (d->settings.tls_listen[0] != '\0') {
-        put_binds(l, "EDGE_TLS_LISTEN", d->settings.tls_listen, d->has_ipv6);
-        put(l, "EDGE_TLS_CERT", "%s", d->settings.tls_cert);
-    }
+    if (d->settings.tls_listen[0] != '\0')
+        put_tls(l, d);
+}
+
+/* HAProxy counts idle connections for each server, so each of the four gets a part of the whole; plain requests, which leave most of
+ * them, get what is left, so that even a whole of 1 keeps one. */
+static void put_idle(struct list *l, uint64_t whole)
+{
+    const uint64_t other = whole / 4;
+
+    put_u64(l, "EDGE_UPSTREAM_IDLE_PLAIN", whole - 2 * other);
+    put_u64(l, "EDGE_UPSTREAM_IDLE_BODY", other);
+    /* Of two backends: `stream` and `stream_body`. */
+    put_u64(l, "EDGE_UPSTREAM_IDLE_STREAM", other / 2);
 }
 
 static void put_upstream(struct list *l, const struct deployment *d)
@@ -155,6 +185,7 @@ static void put_upstream(struct list *l, const struct deployment *d)
 
     put(l, "EDGE_UPSTREAM_ADDR", is_v6 ? "[%s]:%u" : "%s:%u", d->upstream.host, (unsigned)d->upstream.port);
     put_u64(l, "EDGE_UPSTREAM_CONNECT_TIMEOUT_MS", d->settings.connect_timeout_ms);
+    put_idle(l, d->settings.upstream_max_idle);
     if (d->upstream.tls)
         put(l, "EDGE_UPSTREAM_TLS", "1");
     if (d->settings.upstream_proto == SETTING_UPSTREAM_H1)
@@ -242,8 +273,6 @@ bool environment_haproxy(const struct deployment *d, struct arena *a, char ***ou
     put_u64(&l, "EDGE_CAP_ORDINARY", d->max_inflight);
     put_u64(&l, "EDGE_CAP_STREAMS", d->settings.max_streams);
     put_u64(&l, "EDGE_MAXCONN", d->maxconn);
-    /* HAProxy reads 0 as "no end". */
-    put_u64(&l, "EDGE_SHUTDOWN_TIMEOUT_MS", d->settings.shutdown_timeout_ms == 0 ? 1 : d->settings.shutdown_timeout_ms);
     if (d->settings.haproxy_threads > 0)
         put_u64(&l, "EDGE_THREADS", d->settings.haproxy_threads);
     put_identity(&l, d);

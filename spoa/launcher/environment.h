@@ -25,6 +25,9 @@ struct deployment {
 #define ENVIRONMENT_TRUSTED_PROXIES "trusted-proxies"
 #define ENVIRONMENT_PROXY_PROTOCOL  "proxy-protocol"
 
+/* TLS connections take one more hop inside HAProxy (EDGE_TLS_HOP in haproxy/README.md). */
+bool environment_has_hop(const struct deployment *d);
+
 /* Both: NULL-terminated, in the arena; false only when memory is refused. */
 
 /* haproxy.cfg's variables, what its libraries read (time zone, certificate stores), and nothing else. */

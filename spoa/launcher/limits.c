@@ -131,12 +131,13 @@ uint64_t limits_raise_fds(void)
     return limit.rlim_cur;
 }
 
-uint64_t limits_maxconn(uint64_t cap_ordinary, uint64_t cap_streams, uint64_t n_fds)
+uint64_t limits_maxconn(uint64_t cap_ordinary, uint64_t cap_streams, bool has_hop, uint64_t n_fds)
 {
     const uint64_t caps = cap_ordinary + cap_streams, wanted = caps + caps / 2;
-    /* Both engines may hold connections to the agents; each client takes one file, its upstream connection another. */
+    /* Both engines may hold connections to the agents; each client takes one file, its upstream connection another, and a hop
+     * one at each of its ends. */
     const uint64_t reserved = FDS_RESERVED + 2 * cap_ordinary / STREAMS_PER_AGENT_CONNECTION;
-    const uint64_t most = n_fds > reserved ? (n_fds - reserved) / 2 : 0;
+    const uint64_t most = n_fds > reserved ? (n_fds - reserved) / (has_hop ? 4 : 2) : 0;
 
     return wanted < most ? wanted : most;
 }

@@ -14,8 +14,8 @@ uint64_t limits_max_inflight(uint64_t memory_bytes);
 /* Raises this process's soft limit of open files to the hard one, children inherit it. Returns the limit in force. */
 uint64_t limits_raise_fds(void);
 /* HAProxy's maxconn for the two caps: both, and half as much again for connections that are kept open but idle; less where
- * that needs more than n_fds open files. */
-uint64_t limits_maxconn(uint64_t cap_ordinary, uint64_t cap_streams, uint64_t n_fds);
+ * that needs more than n_fds open files. has_hop: a client's connection passes on to another inside HAProxy. */
+uint64_t limits_maxconn(uint64_t cap_ordinary, uint64_t cap_streams, bool has_hop, uint64_t n_fds);
 
 /* A socket can be bound to all IPv6 addresses (and takes IPv4 on it). */
 bool limits_has_ipv6(void);

@@ -103,8 +103,8 @@ static void size_caps(struct deployment *d, struct errlist *faults)
     if (d->max_inflight == 0)
         d->max_inflight =
             limits_max_inflight(limits_memory_bytes("/proc/self/cgroup", "/sys/fs/cgroup", limits_physical_bytes()));
-    d->maxconn = limits_maxconn(d->max_inflight, streams, n_fds);
-    wanted = limits_maxconn(d->max_inflight, streams, UINT64_MAX);
+    d->maxconn = limits_maxconn(d->max_inflight, streams, environment_has_hop(d), n_fds);
+    wanted = limits_maxconn(d->max_inflight, streams, false, UINT64_MAX);
     if (d->maxconn == 0)
         errlist_add(faults, ERR_SETTING, "/MAX_INFLIGHT",
                     "MAX_INFLIGHT: %ju requests at once do not fit the limit of %ju open files; raise it (ulimit -n) "
@@ -148,9 +148,10 @@ int setup_deployment(struct deployment *d, char *const envp[], struct arena *a)
             errlist_add_err(&faults, &e);
         find_haproxy(d, a, &faults);
         find_haproxy_dir(d, a, &faults);
-        size_caps(d, &faults);
         d->ingress = settings_ingress_logged(&d->settings, SETTINGS_RUN);
-        if (d->ingress == NULL)
+        if (d->ingress != NULL)
+            size_caps(d, &faults);
+        else
             errlist_add(&faults, ERR_NO_MEMORY, "", "no memory to read how requests reach this deployment");
         peer_list_read("EDGE_PROXY_PROTOCOL", d->settings.proxy_protocol, d->settings.trust_any_peer == SETTING_SWITCH_TRUE, a, &d->balancers, &faults);
     }

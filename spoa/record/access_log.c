@@ -84,7 +84,7 @@ void access_log_render(const struct record *r, uint64_t ended_ms, struct arena *
     char time[25];
     clock_format_utc(ended_ms, time);
     put_inside(out, STR("{\"time\":"), (struct str){time, sizeof time - 1});
-    put_inside(out, STR(",\"level\":\"info\",\"msg\":\"access\",\"edge.decision\":"), str_of(decision_name(r->rec.decision)));
+    put_inside(out, STR(",\"level\":\"info\",\"msg\":\"access\",\"edge.decision\":"), str_of(decision_name(r->decision)));
     put_number(out, KEY("http.response.status_code"), status_of(r));
     put_inside(out, KEY("http.request.method"), r->rec.method);
     put_host(out, r->rec.host, scratch);

@@ -153,7 +153,7 @@ static bool number_take(struct str *in, uint64_t max, uint64_t *out)
     return parse_digits(part_take(in), max, out);
 }
 
-static bool decision_find(struct str name, enum decision *out)
+bool rec_decision_find(struct str name, enum decision *out)
 {
     for (size_t i = 0; i < DECISION_N; i++) {
         if (str_eq(str_of(decision_name((enum decision) i)), name)) {
@@ -172,7 +172,7 @@ bool rec_parse(struct str text, struct rec *out)
         return false;
     if (!number_take(&text, UINT16_MAX, &agent) || !number_take(&text, INT64_MAX, &config_version))
         return false;
-    if (!decision_find(part_take(&text), &decision))
+    if (!rec_decision_find(part_take(&text), &decision))
         return false;
     out->agent = (unsigned) agent;
     out->config_version = (int64_t) config_version;

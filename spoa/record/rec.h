@@ -29,6 +29,9 @@ void rec_put_text(struct buf *b, struct str text, size_t max, size_t room);
 typedef struct str (*rec_id_of)(const struct policy *p, size_t i);
 void rec_put_ids(struct buf *b, const struct policy *p, const struct rule_hits *hits, rec_id_of id_of);
 
+/* False: no decision has that name; *out is untouched then. */
+MUSTUSE bool rec_decision_find(struct str name, enum decision *out);
+
 /* Borrows from text. False for another version or shape; *out is undefined then. */
 MUSTUSE bool rec_parse(struct str text, struct rec *out);
 

@@ -16,13 +16,23 @@ static bool fields_split(struct str line, struct str fields[static RECORD_N_FIEL
     return true;
 }
 
+static bool is_absent(struct str field)
+{
+    return field.len == 0 || str_eq(field, STR("-"));
+}
+
 bool record_parse(struct str line, struct record *out)
 {
-    if (!fields_split(line, out->fields) || !str_eq(out->fields[RECORD_VERSION], STR("2")))
+    if (!fields_split(line, out->fields) || !str_eq(out->fields[RECORD_VERSION], STR("3")))
         return false;
     struct str rec = out->fields[RECORD_REC];
-    out->has_rec = rec.len > 0 && !str_eq(rec, STR("-"));
-    return !out->has_rec || rec_parse(rec, &out->rec);
+    out->has_rec = !is_absent(rec);
+    if (!out->has_rec)
+        return true;
+    if (!rec_parse(rec, &out->rec))
+        return false;
+    out->decision = out->rec.decision;
+    return is_absent(out->fields[RECORD_ENDED]) || rec_decision_find(out->fields[RECORD_ENDED], &out->decision);
 }
 
 int64_t record_number(const struct record *r, enum record_field field, int64_t fallback)

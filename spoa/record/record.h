@@ -16,6 +16,7 @@ struct record {
     struct str fields[RECORD_N_FIELDS];
     bool has_rec; /* an agent decided */
     struct rec rec;
+    enum decision decision; /* rec's, or what ended the request later; meaningful where has_rec */
 };
 
 /* False when the line has another version or shape. */

@@ -129,6 +129,23 @@ static bool contract_differs(struct str in, uint8_t n_args)
     return false;
 }
 
+static struct str text_of(const struct spop_value *v)
+{
+    return v->type == SPOP_NULL ? STR_NONE : v->s;
+}
+
+/* What the client's handshake told; nothing of it in configurations without these features. */
+static void read_tls(const struct spop_value v[static ARG_ID_N], struct request_args *out)
+{
+    out->hello = text_of(&v[ARG_ID_HELLO]);
+    out->has_cert = v[ARG_ID_CERT_VERIFY].type != SPOP_NULL;
+    out->cert_verify = out->has_cert ? int_of(&v[ARG_ID_CERT_VERIFY]) : 0;
+    out->cert_subject = text_of(&v[ARG_ID_CERT_SUBJECT]);
+    out->cert_issuer = text_of(&v[ARG_ID_CERT_ISSUER]);
+    out->cert_serial = text_of(&v[ARG_ID_CERT_SERIAL]);
+    out->cert_sha256 = text_of(&v[ARG_ID_CERT_SHA256]);
+}
+
 enum step_result step_decode(struct request *r)
 {
     struct str in = r->payload, message;
@@ -150,6 +167,9 @@ enum step_result step_decode(struct request *r)
     r->args.version = v[ARG_ID_HTTP_VERSION].s;
     r->args.tls = v[ARG_ID_TLS].b;
     r->args.native = v[ARG_ID_NATIVE].b;
+    r->args.body_comes = v[ARG_ID_BODY_COMES].type != SPOP_NULL && v[ARG_ID_BODY_COMES].b;
+    r->args.body_bytes = v[ARG_ID_BODY_SIZE].type != SPOP_NULL && int_of(&v[ARG_ID_BODY_SIZE]) > 0 ? (uint64_t) int_of(&v[ARG_ID_BODY_SIZE]) : 0;
+    read_tls(v, &r->args);
     r->args.has_src = v[ARG_ID_SRC].type != SPOP_NULL;
     if (r->args.has_src)
         r->args.src = v[ARG_ID_SRC].ip;

@@ -1,6 +1,7 @@
 /* IDENTIFY: who asks for what, in the one form everything later relies on. */
 #include "common/policy/identify.h"
 
+#include "spoa/request/handshake.h"
 #include "spoa/request/request.h"
 
 /* Older than 1.0 has no headers to be judged by, whatever the client put there. */
@@ -12,13 +13,15 @@ static bool version_ok(struct str version)
 enum step_result step_identify(struct request *r)
 {
     const struct ingress *ingress = r->context->settings.ingress;
-    const struct ingress_connection connection = {
+    struct ingress_connection connection = {
         .src = r->args.src,
         .has_src = r->args.has_src,
         .tls = r->args.tls,
         .http_version = r->args.version,
     };
     struct ingress_client client;
+    if (ingress->handshake && !handshake_facts(&r->args, &r->arena, &connection.handshake))
+        return request_fail(r, METRIC_INTERNAL);
     if (!ingress_identify(ingress, &connection, &r->headers, &r->arena, &client))
         return request_fail(r, METRIC_INTERNAL);
     const struct identify_input in = {

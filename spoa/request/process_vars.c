@@ -59,6 +59,7 @@ void process_vars_put(struct buf *b, struct request *r, size_t ack_len)
         return;
     }
     put_caps(b, &r->context->settings, lease->policy);
+    set_BODY_IDLE(b, (int64_t) lease->policy->limits.body_read_timeout_ms);
     if (ack_len <= PROCESS_VARS_ACK_MAX && put_page(b, r, lease->policy, note->n % N_PAGES))
         note->n++;
 }

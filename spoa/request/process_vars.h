@@ -1,4 +1,5 @@
-/* What HAProxy's process is told beside a request's own decision: the caps, and the pages for errors that it answers itself. */
+/* What HAProxy's process is told beside a request's own decision: the caps, how long a
+ * client may pause in a body, and the pages for errors that it answers itself. */
 #ifndef SPOA_REQUEST_PROCESS_VARS_H
 #define SPOA_REQUEST_PROCESS_VARS_H
 
@@ -10,7 +11,7 @@ enum {
     PROCESS_VARS_ACK_MAX = 24 * 1024, /* bytes of an ACK up to which a page may come along */
 };
 
-/* Adds to r's ACK, which has ack_len bytes, what the policy now in force sets: the caps, and the next of its default pages while the ACK is small.
+/* Adds to r's ACK, which has ack_len bytes, what the policy now in force sets: the caps, the pause, and the next of its default pages while the ACK is small.
  *
  * HAProxy keeps a process's variables for good, but an ACK can be lost, a reloaded HAProxy begins without them, over connections that are new,
  * and workers and agents take a new policy one after the other. So each connection is told all of them PROCESS_VARS_ROUNDS times, and goes on

@@ -6,7 +6,10 @@
 #include "spoa/request/process_vars.h"
 #include "spoa/request/vars.h"
 
-enum { OK_ROOM = 16 };
+enum {
+    OK_ROOM = 16,
+    UPSTREAM_TIMEOUT_MS = 30000, /* haproxy.cfg's own */
+};
 
 /* Answered while there is no policy whose template could be used. */
 static const char fallback_body[] = "{\"error\":\"unavailable\"}";
@@ -109,6 +112,17 @@ static bool put_answer(struct buf *b, struct request *r)
     return true;
 }
 
+/* How long the upstream may take where that is not what haproxy.cfg says anyway, and the bounds of a body that is still to come. */
+static void put_bounds(struct buf *b, const struct request *r)
+{
+    if (r->settings.upstream_timeout_ms != UPSTREAM_TIMEOUT_MS)
+        set_UPSTREAM_TIMEOUT(b, (int64_t) r->settings.upstream_timeout_ms);
+    if (!r->args.body_comes)
+        return;
+    set_BODY_LIMIT(b, (int64_t) r->settings.body_limit);
+    set_BODY_TIMEOUT(b, (int64_t) r->settings.body_read_timeout_ms);
+}
+
 /* ip: the client's address as text. */
 static bool put_forward(struct buf *b, struct request *r, struct str ip)
 {
@@ -126,6 +140,7 @@ static bool put_forward(struct buf *b, struct request *r, struct str ip)
         set_REQ_DEL(b, r->edit.del);
     if (additions.len > 0)
         set_REQ_ADD(b, additions);
+    put_bounds(b, r);
     return true;
 }
 

@@ -46,7 +46,13 @@ struct request_args {
     struct addr src;
     bool has_src;
     bool tls;
+    struct str hello; /* as common/net/client_hello.h reads it; empty: not asked for, or no TLS */
+    bool has_cert;    /* the client showed a certificate; then the next ones */
+    int64_t cert_verify; /* OpenSSL's result: 0 is verified */
+    struct str cert_subject, cert_issuer, cert_serial, cert_sha256;
     bool native; /* HAProxy applies header lists by itself */
+    uint64_t body_bytes; /* what the request announces, or of a body without length what has come */
+    bool body_comes;     /* the body is not whole yet */
 };
 
 /* How a request ends. kind is meaningful unless decision lets it pass. */

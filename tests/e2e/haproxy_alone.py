@@ -24,10 +24,12 @@ REQUIRED = {
     "EDGE_AGENT_TIMEOUT_MS": "1500",
     "EDGE_BODY_LIMIT": "1000",
     "EDGE_UPSTREAM_CONNECT_TIMEOUT_MS": "1000",
+    "EDGE_UPSTREAM_IDLE_PLAIN": "60",
+    "EDGE_UPSTREAM_IDLE_BODY": "20",
+    "EDGE_UPSTREAM_IDLE_STREAM": "20",
     "EDGE_CAP_ORDINARY": "100",
     "EDGE_CAP_STREAMS": "100",
     "EDGE_MAXCONN": "300",
-    "EDGE_SHUTDOWN_TIMEOUT_MS": "5000",
     "EDGE_STRIP": "^(x[^a-z0-9]edge[^a-z0-9].*|forwarded|x[^a-z0-9]forwarded[^a-z0-9].*|x[^a-z0-9]request[^a-z0-9]id|http2[^a-z0-9]settings|keep-alive|proxy-connection|content[^a-z0-9-]length|transfer[^a-z0-9-]encoding)$",
 }
 

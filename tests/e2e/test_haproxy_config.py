@@ -98,8 +98,8 @@ def test_without_an_agent_a_request_is_refused_recorded_and_printed(closed, upst
     assert (line["edge.decision"], line["http.response.status_code"], line["server.address"]) == ("unavailable", 503, "edge.test")
     assert REQUEST_ID.match(line["request_id"]) and "secret" not in json.dumps(line)
     record = poll(closed.records, "the record")[-1]
-    assert len(record) == 14 and "secret" not in " ".join(record)
-    assert (record[:3], record[5], record[6], record[8], record[9]) == (["2", "-", "503"], "LR", "false", "plain", "<NOSRV>")
+    assert len(record) == 15 and "secret" not in " ".join(record)
+    assert (record[:3], record[5], record[6], record[8], record[9]) == (["3", "-", "503"], "LR", "false", "plain", "<NOSRV>")
     assert upstream.seen(f"/refused/{protocol}") == []
 
 

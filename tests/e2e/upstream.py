@@ -130,7 +130,7 @@ class Upstream:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         with self.lock:
             self.socks.add(sock)
-        reader = Reader(sock)
+        reader = self.reader(sock)
         try:
             while True:
                 request = reader.request()
@@ -144,6 +144,9 @@ class Upstream:
             with self.lock:
                 self.socks.discard(sock)
             sock.close()
+
+    def reader(self, sock):
+        return Reader(sock)
 
     def respond(self, sock, request):
         """False: the connection ends."""

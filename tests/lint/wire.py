@@ -2,7 +2,7 @@
 """Holds haproxy/ against the tables in schemas/: the SPOE contract has two ends and one list.
 
 Arguments and contract number of edge.spoe.cfg, variables that haproxy.cfg and edge.lua read, statuses that the agent may
-answer, the three copies of the request path, the record, and what haproxy/README.md promises.
+answer, the copies of the request path, the record, and what haproxy/README.md promises.
 """
 
 import pathlib
@@ -10,14 +10,17 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BACKENDS = ("plain", "body", "stream")
+BACKENDS = ("plain", "body", "stream", "stream_body")
+# Backends that count together against one cap, and those whose requests have a body still to come.
+PARTNERS = {"plain": "body", "body": "plain", "stream": "stream_body", "stream_body": "stream"}
+BODY_BACKENDS = {"body", "stream_body"}
 BEGIN, END = "# >>> shared by plain, body and stream", "# <<< shared by plain, body and stream"
 OWN_STAGES = ("connection", "guard")
 SHARED_STAGES = (
     "call", "strip", "rule operations", "edge-managed headers", "target", "forward", "answer", "undecided",
 )  # fmt: skip
-# The caps that the guards of the three backends compare with.
-CAPS = {"plain": "proc.edge.cap_ord", "body": "proc.edge.cap_ord", "stream": "proc.edge.cap_str"}
+# The caps that the guards of the backends compare with.
+CAPS = {"plain": "proc.edge.cap_ord", "body": "proc.edge.cap_ord", "stream": "proc.edge.cap_str", "stream_body": "proc.edge.cap_str"}
 # Kinds whose answers HAProxy makes by itself, after the agent has let the request pass.
 UPSTREAM_KINDS = {"bad_gateway", "gateway_timeout"}
 ENGINES = {"edge": "decide", "edge2": "decide2"}
@@ -210,17 +213,14 @@ def shared_block(lines, backend):
 
 def check_guard(lines, backend):
     """A backend counts its own requests, plain and body those of the other as well, and compares with its cap."""
-    counted = [f"be_conn({backend})"]
-    if backend != "stream":
-        other = "body" if backend == "plain" else "plain"
-        check(f"http-request set-var(txn.other) be_conn({other})" in lines, f"haproxy.cfg: {backend} does not count {other}'s requests")
-        counted.append("add(txn.other)")
-    rule = f"http-request set-var(txn.decision) str(overloaded) if {{ {','.join(counted)},sub({CAPS[backend]}) gt 0 }}"
+    other = PARTNERS[backend]
+    check(f"http-request set-var(txn.other) be_conn({other})" in lines, f"haproxy.cfg: {backend} does not count {other}'s requests")
+    rule = f"http-request set-var(txn.decision) str(overloaded) if {{ be_conn({backend}),add(txn.other),sub({CAPS[backend]}) gt 0 }}"
     check(rule in lines, f"haproxy.cfg: the guard of {backend} is not: {rule}")
 
 
 def check_blocks(wire, config):
-    """The shared block is equal, byte for byte, in its three backends, and goes through its stages in order."""
+    """The shared block is equal, byte for byte, in its backends, and goes through its stages in order."""
     found = sections(config, {"global", "defaults", "frontend", "backend", "ring", "log-profile", "resolvers"})
     blocks = {name: shared_block(found.get(("backend", name), []), name) for name in BACKENDS}
     for name in BACKENDS:
@@ -228,6 +228,8 @@ def check_blocks(wire, config):
         own = by_stage("\n".join(found.get(("backend", name), [])).partition(BEGIN)[0])
         check(tuple(own) == OWN_STAGES, f"haproxy.cfg: stages of {name} before the shared block are {list(own)}, not {list(OWN_STAGES)}")
         check_guard(own.get("guard", []), name)
+        has_filter = "filter lua.edge_body" in config_lines("\n".join(found.get(("backend", name), [])))
+        check(has_filter == (name in BODY_BACKENDS), f"haproxy.cfg: {name} {'has' if has_filter else 'lacks'} the filter that bounds bodies")
     stages = by_stage(blocks["plain"])
     check(tuple(stages) == SHARED_STAGES, f"haproxy.cfg: stages of the shared block are {list(stages)}, not {list(SHARED_STAGES)}")
     for engine, group in ENGINES.items():
@@ -273,6 +275,18 @@ def check_readme(config, stages, n_fields):
     check(listed == list(range(1, n_fields + 1)), f"haproxy/README.md: Record does not number the {n_fields} fields of a record")
 
 
+def check_bounds(config):
+    """The agent leaves out an upstream timeout that is haproxy.cfg's own, and the pause in a body begins as the policy's default."""
+    own = re.search(r"^    timeout server (\d+)s$", "\n".join(sections(config, {"defaults"})[("defaults", "upstream")]), re.M)
+    agent = re.search(r"\bUPSTREAM_TIMEOUT_MS = (\d+)", read("spoa/request/reply.c"))
+    policy = re.search(r"\bTIMEOUT_DEFAULT_MS = (\d+) \* 1000", read("common/policy/compile_global.c"))
+    idle = re.search(r"set-var proc\.edge\.body_idle int\((\d+)\)", config)
+    good = own and agent and int(agent[1]) == int(own[1]) * 1000
+    check(good, "haproxy.cfg: `timeout server` of `upstream` is not UPSTREAM_TIMEOUT_MS of spoa/request/reply.c")
+    good = policy and idle and int(idle[1]) == int(policy[1]) * 1000
+    check(good, "haproxy.cfg: proc.edge.body_idle does not begin as TIMEOUT_DEFAULT_MS of common/policy/compile_global.c")
+
+
 def check_record(config):
     """The log-format is schemas/record.def, one tab between fields; returns their number."""
     fields = re.search(r'^    log-format "(.*)"$', config, re.M)[1].replace('\\"', '"').split(r"\t")
@@ -287,6 +301,7 @@ def main():
     config = read("haproxy/haproxy.cfg")
     check_variables(wire, config, check_spoe(wire))
     check_identity(wire, config)
+    check_bounds(config)
     check_readme(config, check_blocks(wire, config), check_record(config))
     for fault in faults:
         print(fault)

@@ -92,7 +92,7 @@ static void deploy(const json_t *row, struct deployment *d)
     CU_ASSERT_PTR_NOT_NULL_FATAL(d->ingress);
     peer_list_read("EDGE_PROXY_PROTOCOL", d->settings.proxy_protocol, false, &arena, &d->balancers, &errors);
     CASE_CHECK(row, errors.n == 0);
-    d->maxconn = limits_maxconn(d->max_inflight, d->settings.max_streams, UINT64_MAX);
+    d->maxconn = limits_maxconn(d->max_inflight, d->settings.max_streams, false, UINT64_MAX);
     errlist_release(&errors);
 }
 
@@ -236,7 +236,7 @@ static void caps(void)
         if (json_object_get(row, "memory") != NULL)
             CASE_CHECK(row, limits_max_inflight(number(row, "memory")) == number(row, "max_inflight"));
         else
-            CASE_CHECK(row, limits_maxconn(number(row, "ordinary"), number(row, "streams"), number(row, "fds")) ==
+            CASE_CHECK(row, limits_maxconn(number(row, "ordinary"), number(row, "streams"), json_is_true(json_object_get(row, "hop")), number(row, "fds")) ==
                                 number(row, "maxconn"));
     }
     json_decref(rows);

@@ -114,8 +114,8 @@ static uint64_t fixed_ms(void *ctx)
 
 static void an_agent_takes_its_own_records_and_only_the_first_counts_those_without_verdict(void)
 {
-    static const char wire[] = "2\t2 %u 3 allow 192.0.2.1 - - - id GET a /\t200\t1\t0\t--\ttrue\t0\tplain\tupstream\t1\t2\t3\t4";
-    static const char bare[] = "2\t\t503\t1\t0\tPR\tfalse\t0\tplain\t<NOSRV>\t1\t2\t3\t4";
+    static const char wire[] = "3\t2 %u 3 allow 192.0.2.1 - - - id GET a /\t200\t1\t0\t--\ttrue\t0\tplain\tupstream\t1\t2\t3\t4\t-";
+    static const char bare[] = "3\t\t503\t1\t0\tPR\tfalse\t0\tplain\t<NOSRV>\t1\t2\t3\t4\t-";
     static const struct clock clock = {.mono_us = fixed_ms, .real_ms = fixed_ms};
     for (unsigned agent = 0; agent < 2; agent++) {
         int fds[2];

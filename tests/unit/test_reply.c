@@ -30,6 +30,9 @@ static void check_row(const json_t *row, const json_t *answer)
     json_t *value;
     json_object_foreach(json_object_get(row, "expect"), name, value)
         CASE_CHECK_GOT(row, json_equal(json_object_get(variables, name), value), str_of(got));
+    size_t i;
+    json_array_foreach(json_object_get(row, "absent"), i, value)
+        CASE_CHECK_GOT(row, json_object_get(variables, json_string_value(value)) == NULL, str_of(got));
     CASE_CHECK_GOT(row, order == NULL || json_equal(json_object_get(answer, "order"), order), str_of(got));
     CASE_CHECK(row, metric(METRIC_PAGE_LEFT_OUT) == (uint64_t) json_integer_value(json_object_get(row, "left_out")));
     CASE_CHECK(row, metric(METRIC_ACK_TOO_LARGE) == 0);
