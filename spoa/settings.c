@@ -274,33 +274,27 @@ static void check_internal_listen(struct load *l)
         fault(l, "EDGE_INTERNAL_LISTEN", "agent n listens on port + n, which goes beyond 65535; choose a lower port");
 }
 
-static void check_tls(struct load *l)
+/* HAProxy and OpenSSL say less about it. */
+static void check_pem(struct load *l, const char *name, const char *path, const char *meaning)
 {
-    const char *cert = l->s.tls_cert;
     struct stat st;
 
-    if (l->s.tls_listen[0] != '\0' && cert[0] == '\0')
-        fault(l, "EDGE_TLS_CERT", "is required with EDGE_TLS_LISTEN: a PEM file with certificate chain and key");
-    if (l->s.tls_listen[0] == '\0' && cert[0] != '\0')
-        fault(l, "EDGE_TLS_LISTEN", "is required with EDGE_TLS_CERT, as in \":8443\"");
-    if (cert[0] != '\0' && (stat(cert, &st) != 0 || !S_ISREG(st.st_mode) || access(cert, R_OK) != 0))
-        fault(l, "EDGE_TLS_CERT", "is not a readable file; name a PEM file with certificate chain and key");
+    if (path[0] != '\0' && (stat(path, &st) != 0 || !S_ISREG(st.st_mode) || access(path, R_OK) != 0))
+        fault(l, name, meaning);
 }
 
-static void check_client_certificates(struct load *l)
+static void check_tls(struct load *l)
 {
-    const char *ca = l->s.tls_client_ca;
-    struct stat st;
+    const bool has_cert = l->s.tls_cert[0] != '\0', has_ca = l->s.tls_client_ca[0] != '\0';
 
-    if (ca[0] == '\0') {
-        if (l->s.tls_client_auth == SETTING_CLIENT_AUTH_REQUIRED)
-            fault(l, "EDGE_TLS_CLIENT_CA", "is required with EDGE_TLS_CLIENT_AUTH=required: a PEM file of the authorities that certificates are verified with");
-        return;
-    }
-    if (l->s.tls_listen[0] == '\0')
-        fault(l, "EDGE_TLS_LISTEN", "is required with EDGE_TLS_CLIENT_CA, as in \":8443\": only there clients show certificates");
-    if (stat(ca, &st) != 0 || !S_ISREG(st.st_mode) || access(ca, R_OK) != 0)
-        fault(l, "EDGE_TLS_CLIENT_CA", "is not a readable file; name a PEM file of authorities' certificates");
+    if (l->s.tls_listen[0] != '\0' && !has_cert)
+        fault(l, "EDGE_TLS_CERT", "is required with EDGE_TLS_LISTEN: a PEM file with certificate chain and key");
+    if (l->s.tls_listen[0] == '\0' && (has_cert || has_ca))
+        fault(l, "EDGE_TLS_LISTEN", has_cert ? "is required with EDGE_TLS_CERT, as in \":8443\"" : "is required with EDGE_TLS_CLIENT_CA, as in \":8443\"");
+    if (l->s.tls_client_auth == SETTING_CLIENT_AUTH_REQUIRED && !has_ca)
+        fault(l, "EDGE_TLS_CLIENT_CA", "is required with EDGE_TLS_CLIENT_AUTH=required: a PEM file of the authorities whose certificates are verified");
+    check_pem(l, "EDGE_TLS_CERT", l->s.tls_cert, "is not a readable file; name a PEM file with certificate chain and key");
+    check_pem(l, "EDGE_TLS_CLIENT_CA", l->s.tls_client_ca, "is not a readable file; name a PEM file of authorities' certificates");
 }
 
 /* HAProxy's -S takes a comma list, and socket addresses are short. */
@@ -354,7 +348,6 @@ static void check_run(struct load *l)
         check_listens(l, "EDGE_TLS_LISTEN", l->s.tls_listen);
     check_listens(l, "EDGE_HEALTH_LISTEN", l->s.health_listen);
     settings_check_clashes(&l->s, l->errors);
-    check_client_certificates(l);
     check_tls(l);
     if (l->s.agents_active > l->s.agents)
         fault(l, "EDGE_AGENTS_ACTIVE", "is more than EDGE_AGENTS; give it at most that number");

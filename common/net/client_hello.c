@@ -70,6 +70,10 @@ static bool read_alpn(struct str field, struct client_hello *out)
 {
     const bool offered = list_has(&out->extensions, EXTENSION_ALPN);
 
+    if (str_eq(field, STR("-"))) {
+        out->has_alpn = false;
+        return true;
+    }
     if (field.len % 2 != 0 || field.len > 2 * ALPN_NAME_MAX)
         return false;
     out->alpn_len = field.len / 2;

@@ -21,7 +21,8 @@ struct client_hello {
 };
 
 /* text: argument `hello` of schemas/wire.def: version in decimal, then seven fields in hex, separated by one blank: ciphers extensions groups formats
- * versions signatures, and the first protocol offered, empty where it is not known or there is none; only with the extension's number is it believed.
+ * versions signatures, and the first protocol offered: empty where there is none, "-" where nobody looked. It is believed where it agrees with the
+ * extensions.
  * False: not of that form, or so long that HAProxy may have cut it: no fingerprint of a part. *out is then undefined. */
 MUSTUSE bool client_hello_read(struct str text, struct client_hello *out);
 /* 32 lower-case hex digits. False: no md5 here. */

@@ -27,6 +27,8 @@ UPSTREAM = {
     for proto, force in {"auto": {}, "h1": {"EDGE_UPSTREAM_H1": "1"}, "h2": {"EDGE_UPSTREAM_H2": "1"}}.items()
 }
 TLS = {"EDGE_TLS_LISTEN": "127.0.0.1:8443", "EDGE_THREADS": "2"}
+FINGERPRINTS = {"none": {}, "ja3": {"EDGE_TLS_FINGERPRINTS": "1"}, "hop": {"EDGE_TLS_FINGERPRINTS": "1", "EDGE_TLS_HOP": "1"}}
+CLIENT_CERTS = {"no-ca": (), "optional": ("EDGE_TLS_CLIENT_CA",), "required": ("EDGE_TLS_CLIENT_CA", "EDGE_TLS_CLIENT_REQUIRED")}
 NO_STORE = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 REQUEST_ID = re.compile(r"[0-9a-f]{32}\Z")
 
@@ -43,6 +45,17 @@ def accepted(environment):
 def test_the_file_is_accepted_without_a_warning(cert, agents, failure, upstream_kind, with_tls):
     tls = {**TLS, "EDGE_TLS_CERT": str(cert)} if with_tls else {}
     good, said = accepted({**REQUIRED, **AGENTS[agents], **FAILURE[failure], **UPSTREAM[upstream_kind], **tls})
+    assert good, said
+
+
+@pytest.mark.parametrize("proxy_protocol", [False, True], ids=["no-proxy-header", "proxy-header"])
+@pytest.mark.parametrize("fingerprint, client_cert", itertools.product(FINGERPRINTS, CLIENT_CERTS))
+def test_the_file_is_accepted_for_all_that_tls_may_tell(cert, tmp_path, fingerprint, client_cert, proxy_protocol):
+    asked = {name: str(cert) for name in CLIENT_CERTS[client_cert]}
+    if proxy_protocol:
+        (tmp_path / "peers").write_text("127.0.0.0/8\n")
+        asked["EDGE_PROXY_PROTOCOL"] = str(tmp_path / "peers")
+    good, said = accepted({**REQUIRED, **TLS, "EDGE_TLS_CERT": str(cert), **FINGERPRINTS[fingerprint], **asked})
     assert good, said
 
 

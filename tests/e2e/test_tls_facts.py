@@ -338,7 +338,7 @@ def test_behind_the_hop_the_client_is_still_the_peer(edge, protocol):
     assert (headers["x-edge-client-ip"], headers["x-forwarded-proto"]) == ("127.0.0.1", "https")
 
 
-@pytest.mark.parametrize("sent", [b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", b"\x16\x03\x01\x00\x01\x01", b"\x15\x03\x01\x00\x02\x01\x00", b"\0" * 100])
+@pytest.mark.parametrize("sent", [b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", b"\0" * 100])
 def test_what_is_no_hello_is_closed_at_once(edge, sent):
     with socket.create_connection(("127.0.0.1", edge.tls_port), 5) as sock:
         sock.sendall(sent)
@@ -381,3 +381,49 @@ def test_a_drain_lets_requests_behind_the_hop_end(upstream, cert, protocol):
     with upstream.lock:
         upstream.requests[:] = [r for r in upstream.requests if "/delay/1500" not in r["target"]]
     assert answers == [200]
+
+
+def test_a_request_whose_client_has_gone_is_given_up_behind_the_hop(edge, upstream):
+    with Http1(edge.tls_port, tls=True) as c:
+        c.send(b"GET /delay/60000/gone HTTP/1.1\r\nHost: edge.test\r\n\r\n")
+        poll(lambda: upstream.seen("/gone"), "the upstream is asked")
+    assert edge.record_of("/delay/60000/gone")["edge.decision"] == "allow"
+
+
+# --- a PROXY header in front of the handshake ---
+
+
+@pytest.fixture(scope="module", params=MODES)
+def balanced(request, upstream, cert):
+    with Edge(policy(), upstream.url, {"EDGE_PROXY_PROTOCOL": "127.0.0.0/8", **MODES[request.param]}, cert) as e:
+        yield e
+
+
+def v2(source, destination):
+    addresses = socket.inet_aton(source) + socket.inet_aton(destination) + (5000).to_bytes(2, "big") + (443).to_bytes(2, "big")
+    forged = b"\xe0\x00\x04666f"  # the TLV in which the hop tells the first protocol
+    return b"\r\n\r\n\0\r\nQUIT\n\x21\x11" + (len(addresses) + len(forged)).to_bytes(2, "big") + addresses + forged
+
+
+@pytest.mark.parametrize("header", [b"PROXY TCP4 192.0.2.7 192.0.2.1 5000 443\r\n", v2("192.0.2.7", "192.0.2.1")], ids=["v1", "v2"])
+def test_the_client_is_whom_the_proxy_header_names_and_its_facts_are_its_own(balanced, header):
+    with RawTls(balanced.tls_port, extensions=alpn(b"http/1.1")) as c:
+        c.sock.sendall(header)
+        body = c.handshake().get("/proxied")
+        ja4 = of_hello(c.records)[1]
+    headers = dict(json.loads(body)["headers"])
+    assert headers["x-edge-client-ip"] == "192.0.2.7"
+    assert told(body)[2] == (ja4 if has_hop(balanced) else None)
+
+
+def test_without_the_proxy_header_there_is_no_handshake(balanced):
+    with RawTls(balanced.tls_port) as c, pytest.raises((AssertionError, ConnectionResetError)):
+        c.handshake()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_proxy_header_of_a_foreign_peer_is_not_listened_to(upstream, cert, mode):
+    with Edge(policy(), upstream.url, {"EDGE_PROXY_PROTOCOL": "192.0.2.1", **MODES[mode]}, cert) as e:
+        with pytest.raises((AssertionError, ConnectionResetError, BrokenPipeError)), RawTls(e.tls_port) as c:
+            c.sock.sendall(b"PROXY TCP4 192.0.2.7 192.0.2.1 5000 443\r\n")
+            c.handshake()

@@ -30,6 +30,8 @@ STRIPS = 'http-request del-header "${EDGE_STRIP}" -m reg'
 ID_HEADER = 'http-request add-header x-request-id "%[var(txn.id)]"'
 # From here on HAProxy applies lists of headers itself.
 NATIVE = ".if version_atleast(3.4.3)"
+# Needs of arguments that only configurations with that flag send, in the order of their lines.
+FEATURES = {"FINGERPRINTS": "EDGE_TLS_FINGERPRINTS", "CLIENT_CERT": "EDGE_TLS_CLIENT_CA"}
 
 faults = []
 
@@ -67,7 +69,7 @@ class Wire:
     def __init__(self):
         text = read("schemas/wire.def")
         self.contract = int(re.search(r"^WIRE_CONTRACT\((\d+)\)", text, re.M)[1])
-        self.args = re.findall(r'^WIRE_ARG\(\w+, "(\w+)", .*, "(.+)"\)$', text, re.M)
+        self.args = re.findall(r'^WIRE_ARG\(\w+, "(\w+)", \w+, \d+, (\w+), "(.+)"\)$', text, re.M)
         self.variables = [f"{scope}.edge.{name}" for scope, name in re.findall(r'^WIRE_VAR\(\w+, (\w+), "(\w+)",', text, re.M)]
         self.of_request = {name for name in self.variables if name.startswith("txn.")}
         self.managed = re.findall(r'^WIRE_MANAGED\("([\w-]+)", \w+, (\w+), "(.+)"\)$', text, re.M)
@@ -83,11 +85,14 @@ def check_spoe(wire):
     engines = re.split(r"^\[(\w+)\]$", text, flags=re.M)[1:]
     found = dict(zip(engines[::2], engines[1::2]))
     check(set(found) == set(ENGINES), f"edge.spoe.cfg: engines {sorted(found)}, not {sorted(ENGINES)}")
-    native = " ".join(f"{name}={fetch}" for name, fetch in wire.args)
-    wanted = f"{NATIVE}\nargs {native}\n.else\nargs {native.replace('native=bool(true)', 'native=bool(false)')}\n.endif"
+    of_all = " ".join(f"{name}={fetch}" for name, need, fetch in wire.args if need not in FEATURES)
+    wanted = f"{NATIVE}\nargs {of_all}\n.else\nargs {of_all.replace('native=bool(true)', 'native=bool(false)')}\n.endif"
+    for feature, flag in FEATURES.items():
+        of_feature = " ".join(f"{name}={fetch}" for name, need, fetch in wire.args if need == feature)
+        wanted += f"\n.if defined({flag})\nargs {of_feature}\n.endif"
     for engine, body in found.items():
         lines = "\n".join(config_lines(body))
-        check(lines.count("args ") == 2 and wanted in lines, f"edge.spoe.cfg: args of {engine} are not, as schemas/wire.def says:\n{wanted}")
+        check(lines.count("args ") == 2 + len(FEATURES) and wanted in lines, f"edge.spoe.cfg: args of {engine} are not, as schemas/wire.def says:\n{wanted}")
         check(f"contract=int({wire.contract})" in body, f"edge.spoe.cfg: {engine} does not send contract {wire.contract}")
         check(re.search(r"^\s+option var-prefix edge$", body, re.M), f"edge.spoe.cfg: {engine} has another var-prefix than edge")
         check(f"spoe-group {ENGINES.get(engine)}\n" in body, f"edge.spoe.cfg: {engine} has no group {ENGINES.get(engine)}")
@@ -115,6 +120,13 @@ def check_variables(wire, config, errors):
     check(declared == wanted, f"haproxy.cfg: `global` declares {sorted(declared)}, schemas/wire.def has {sorted(wanted)}")
     for kind in kinds:
         check(f"proc.edge.t_{kind}" in wanted, f"haproxy.cfg: schemas/wire.def has no default page for {kind}")
+
+
+def check_capture(config):
+    """The agent knows how much of a hello HAProxy keeps, and so what may be cut."""
+    kept = re.findall(r"^ *tune.ssl.capture-buffer-size (\d+)$", config, re.M)
+    known = re.search(r"\bHELLO_CAPTURE = (\d+)", read("common/net/client_hello.h"))[1]
+    check(kept == [known], f"haproxy.cfg: tune.ssl.capture-buffer-size is {kept}, common/net/client_hello.h says {known}")
 
 
 def kinds_of_answers():
@@ -299,6 +311,7 @@ def check_record(config):
 def main():
     wire = Wire()
     config = read("haproxy/haproxy.cfg")
+    check_capture(config)
     check_variables(wire, config, check_spoe(wire))
     check_identity(wire, config)
     check_bounds(config)

@@ -1,0 +1,98 @@
+/* Facts of our own TLS handshake: the rows of tests/cases/request/handshake.json, and the table of hellos that were seen before. */
+#include <CUnit/CUnit.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/net/client_hello.h"
+#include "spoa/request/handshake.h"
+#include "tests/unit/cases.h"
+
+static bool flag(const json_t *row, const char *name)
+{
+    return json_is_true(json_object_get(row, name));
+}
+
+static void check_row(const json_t *row, const struct expr_viewer *v)
+{
+    const struct {
+        const char *name;
+        struct str got;
+    } texts[] = {{"ja3", v->ja3}, {"ja4", v->ja4}, {"subject", v->cert.subject}, {"issuer", v->cert.issuer}, {"serial", v->cert.serial}, {"sha256", v->cert.sha256}};
+    const json_t *want = json_object_get(row, "want");
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        CASE_CHECK_GOT(row, str_eq(texts[i].got, case_str(want, texts[i].name)), texts[i].got);
+    CASE_CHECK(row, v->cert.present == flag(want, "present") && v->cert.verified == flag(want, "verified"));
+    CASE_CHECK(row, !v->ssl && v->http_version.len == 0 && v->country.len == 0 && v->continent.len == 0 && !v->has_asnum);
+}
+
+static void rows(void)
+{
+    json_t *rows = cases_load("tests/cases/request/handshake.json"), *row;
+    size_t i;
+
+    json_array_foreach(rows, i, row)
+    {
+        const json_t *verify = json_object_get(row, "verify");
+        const struct request_args args = {
+            .tls = flag(row, "tls"),
+            .hello = case_str(row, "hello"),
+            .has_cert = verify != NULL,
+            .cert_verify = json_integer_value(verify),
+            .cert_subject = case_str(row, "subject"),
+            .cert_issuer = case_str(row, "issuer"),
+            .cert_serial = case_str(row, "serial"),
+            .cert_sha256 = case_str(row, "sha256"),
+        };
+        struct expr_viewer v = {.ssl = true, .has_asnum = true, .ja3 = STR("old"), .cert = {.present = true}};
+        struct arena a;
+
+        arena_init(&a, 4096, 0);
+        CASE_CHECK(row, handshake_facts(&args, &a, &v));
+        check_row(row, &v);
+        arena_release(&a);
+    }
+    json_decref(rows);
+}
+
+/* Hello n: of few shapes that differ in one number; every seventh is too long to be remembered. */
+static struct str hello_of(unsigned n, char *out, size_t cap)
+{
+    int len = snprintf(out, cap, "771 %04X%04X 000A0010 001D 00 0304 0403", n, n % 5);
+
+    for (unsigned i = 0; n % 7 == 0 && i < 300; i++)
+        len += snprintf(out + len, cap - (size_t)len, "%04X", n);
+    len += snprintf(out + len, cap - (size_t)len, " 6832");
+    return (struct str){out, (size_t)len};
+}
+
+static void remembered(void)
+{
+    enum { HELLOS = 1000, LOOKS = 20000 };
+    static struct client_hello direct;
+    unsigned short seed[3] = {1, 2, 3};
+    bool same = true;
+    struct arena a;
+
+    arena_init(&a, 4096, 0);
+    for (int i = 0; i < LOOKS; i++) {
+        /* Mostly few of them, so that they are found again, among many that take their places. */
+        const unsigned n = (unsigned)nrand48(seed) % (i % 3 == 0 ? HELLOS : 10);
+        char text[2048], ja3[JA3_LEN], ja4[JA4_LEN];
+        const struct request_args args = {.tls = true, .hello = hello_of(n, text, sizeof(text))};
+        struct expr_viewer v;
+
+        same = same && handshake_facts(&args, &a, &v) && client_hello_read(args.hello, &direct) && client_hello_ja3(&direct, ja3) &&
+               client_hello_ja4(&direct, ja4) && str_eq(v.ja3, (struct str){ja3, JA3_LEN}) && str_eq(v.ja4, (struct str){ja4, JA4_LEN});
+        arena_reset(&a);
+    }
+    CU_ASSERT(same);
+    arena_release(&a);
+}
+
+void test_handshake_register(void)
+{
+    CU_pSuite s = CU_add_suite("handshake", NULL, NULL);
+    CU_add_test(s, "of a handshake is told what HAProxy kept of it in the agreed form, and nothing without TLS", rows);
+    CU_add_test(s, "a hello seen before has its own fingerprints, whichever were seen since (seed 1 2 3)", remembered);
+}
