@@ -6,6 +6,7 @@
 #include "common/base/log.h"
 #include "spoa/launcher/haproxy_ctl.h"
 #include "spoa/launcher/launcher_priv.h"
+#include "spoa/launcher/server_state.h"
 
 static const double wait_step_s = 0.02, check_limit_s = 30;
 enum { START_LIMIT_MS = 30000 };
@@ -14,11 +15,17 @@ static const struct ready_pipe no_ready_pipe = {-1, -1};
 
 static void reload(struct launcher *l)
 {
+    struct err e;
+
     if (l->haproxy.pid == 0) {
         log_event(LOG_LEVEL_INFO, "haproxy_reload", "HAProxy is being restarted and will read its configuration then");
         return;
     }
     log_event(LOG_LEVEL_INFO, "haproxy_reload", "HAProxy reads its configuration again");
+    /* Without it the new process has no address where the name does not resolve just now. */
+    err_clear(&e);
+    if (!server_state_save(l->haproxy_sock, l->server_state, &e))
+        log_err(LOG_LEVEL_WARN, "server_state_not_saved", &e);
     child_signal(&l->haproxy, SIGUSR2);
 }
 
@@ -157,6 +164,7 @@ void haproxy_init(struct launcher *l)
     snprintf(l->haproxy_path, sizeof(l->haproxy_path), "%s", l->d.haproxy);
     snprintf(l->haproxy_cfg, sizeof(l->haproxy_cfg), "%s/haproxy.cfg", l->d.haproxy_dir);
     snprintf(l->haproxy_sock, sizeof(l->haproxy_sock), "%s/haproxy.sock", l->run_dir.path);
+    snprintf(l->server_state, sizeof(l->server_state), "%s/servers.state", l->run_dir.path);
     snprintf(l->master_sock, sizeof(l->master_sock), "%s/master.sock,mode,600", l->run_dir.path);
     l->haproxy = (struct child){.owner = l, .on_exit = on_haproxy_exit};
     l->check = (struct child){.owner = l, .on_exit = on_check_exit};

@@ -12,6 +12,7 @@
 #include "spoa/launcher/haproxy_version.h"
 #include "spoa/launcher/launcher_priv.h"
 #include "spoa/launcher/peer_file.h"
+#include "spoa/launcher/server_state.h"
 #include "spoa/signals.h"
 
 enum { OUTPUT_PATIENCE_MS = 1000 };
@@ -112,7 +113,7 @@ static bool prepare(struct launcher *l, int *saved_stderr, struct err *e)
     exchange_init(l);
     haproxy_init(l);
     drain_init(l);
-    return take_stderr(l, saved_stderr, e);
+    return server_state_begin(l->server_state, e) && take_stderr(l, saved_stderr, e);
 }
 
 /* A check of the configuration may be under way when the rest has ended. */

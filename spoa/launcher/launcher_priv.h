@@ -52,6 +52,7 @@ struct launcher {
 
     char **haproxy_env;
     char haproxy_path[4096], haproxy_cfg[4096], haproxy_sock[SOCKET_PATH_MAX], master_sock[SOCKET_PATH_MAX];
+    char server_state[SOCKET_PATH_MAX];
     struct child haproxy, check;
     ev_timer haproxy_wait; /* in PHASE_HAPROXY */
     ev_timer haproxy_restart;

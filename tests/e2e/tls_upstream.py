@@ -77,6 +77,7 @@ class NamedUpstream(FaultyUpstream):
 
     def handshake(self, sock):
         """The TLS socket; None when there is none to be had."""
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         hello = peek_hello(sock)
         if hello is None:
             return None

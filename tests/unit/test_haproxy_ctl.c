@@ -2,12 +2,14 @@
 #include <CUnit/CUnit.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "spoa/launcher/haproxy_ctl.h"
+#include "spoa/launcher/server_state.h"
 
 struct server {
     char path[64];
@@ -143,6 +145,58 @@ static void listening(void)
     server_close(&s);
 }
 
+/* Saves what the answer says over a file that was begun; leaves the file's text in content. */
+static bool saved(const char *answer, char *content, size_t cap, struct err *e)
+{
+    char path[] = "/tmp/edge-unit-XXXXXX";
+    const int fd = mkstemp(path);
+    struct server s;
+    ssize_t n;
+    bool ok;
+
+    CU_ASSERT_FATAL(fd >= 0 && server_state_begin(path, e));
+    close(fd);
+    server_open(&s, answer);
+    ok = server_state_save(s.path, path, e);
+    server_close(&s);
+    CU_ASSERT_STRING_EQUAL(s.asked, "show servers state\n");
+    FILE *f = fopen(path, "re");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+    n = (ssize_t)fread(content, 1, cap - 1, f);
+    content[n] = '\0';
+    fclose(f);
+    unlink(path);
+    return ok;
+}
+
+static void state_is_saved(void)
+{
+    char content[128];
+    struct err e;
+
+    err_clear(&e);
+    CU_ASSERT(saved("1\n# be_id be_name\n3 plain 1 upstream 127.0.0.2\n\n", content, sizeof(content), &e));
+    CU_ASSERT_STRING_EQUAL(content, "1\n# be_id be_name\n3 plain 1 upstream 127.0.0.2\n");
+}
+
+static void state_is_not_replaced(void)
+{
+    static char too_long[SERVER_STATE_MAX + 1];
+    const char *const answers[] = {"Unknown command.\n", "", "10\n", NULL, too_long};
+    char content[128];
+
+    memset(too_long, 'x', sizeof(too_long) - 1);
+    memcpy(too_long, "1\n", 2);
+    for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+        struct err e;
+
+        err_clear(&e);
+        CU_ASSERT(!saved(answers[i], content, sizeof(content), &e));
+        CU_ASSERT_STRING_EQUAL(content, "1\n");
+        CU_ASSERT_NOT_EQUAL(e.text[0], '\0');
+    }
+}
+
 void test_haproxy_ctl_register(void)
 {
     CU_pSuite s = CU_add_suite("haproxy_ctl", NULL, NULL);
@@ -152,5 +206,7 @@ void test_haproxy_ctl_register(void)
     CU_add_test(s, "a HAProxy that does not answer holds nobody up", no_answer);
     CU_add_test(s, "a socket that is not there is an error", nobody_there);
     CU_add_test(s, "an answer longer than its storage is cut", long_answer);
+    CU_add_test(s, "the state of HAProxy's servers is saved as it tells it", state_is_saved);
+    CU_add_test(s, "an answer that is no state of servers, or none, leaves the file as it was", state_is_not_replaced);
     CU_add_test(s, "a socket that takes connections is one that listens", listening);
 }
