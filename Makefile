@@ -274,7 +274,7 @@ run_soak = $(Q)EDGE_SPOA_BIN=$(CURDIR)/build/release/edge-spoa EDGE_HAPROXY=$(HA
 # ---- targets ----
 
 .PHONY: help all deps demo demo-down unit replay sim corpus e2e test asan tsan cover lint lint-headers reference fuzz \
-	bench bench-policy bench-expr bench-instructions soak-exchange soak-limit soak-valkey test-haproxy34 test-debian13 \
+	bench bench-policy bench-expr bench-instructions soak-exchange soak-limit soak-streams soak-valkey test-haproxy34 test-debian13 \
 	clean distclean
 
 help: ## this list
@@ -384,6 +384,9 @@ soak-exchange: all deps ## 20,000 requests for each fault of an agent or HAProxy
 
 soak-limit: all deps ## 100,000 requests over three edges, one bucket, excess 0
 	$(call run_soak,limit)
+
+soak-streams: all deps ## 10,000 event streams and 1,000 WebSockets held for 5 minutes, then drained (SOAK="--events N --seconds N")
+	$(call run_soak,streams)
 
 soak-valkey: all deps ## Valkey frozen, killed, cut off for 20 s each under load (SOAK="--seconds N frozen")
 	$(call run_soak,valkey)

@@ -14,6 +14,7 @@ from policies import policy
 from streams import Events, PlayedUpstream, WebSocket
 from websocket import TEXT
 
+KEPT_RELOADS = 3  # mworker-max-reloads in haproxy.cfg
 KINDS = ["events-h1", "events-h2", "events-tls-h2", "websocket-h1", "websocket-h2", "websocket-tls-h1"]
 
 
@@ -103,6 +104,21 @@ def test_streams_go_on_across_a_reload_however_long_they_live(upstream, cert):
         for stream in old:
             stream.close()
         poll(lambda: not set(edge.haproxy_pids()[1]) & set(before), "the old worker ends with its last stream")
+
+
+def test_a_process_that_has_seen_many_reloads_is_ended_with_its_streams(upstream, cert):
+    """Else each reload would leave a process more, for as long as a stream lives."""
+    with Edge(policy(), upstream.url, cert=cert) as edge, open_streams(edge, upstream, "oldest", ["events-h1", "websocket-h2"]) as oldest:
+        first, seen = edge.haproxy_pids()[1], set()
+        for i in range(KEPT_RELOADS + 1):
+            assert all(stream.passes(f"reload {i}") for stream in oldest)
+            seen |= set(edge.haproxy_pids()[1])
+            edge.signal(signal.SIGUSR2)
+            new_worker(edge, seen)
+            poll(lambda: edge.readyz()[0] == 200, "the new one is ready")
+        assert all(stream.was_ended() for stream in oldest)
+        poll(lambda: not set(edge.haproxy_pids()[1]) & set(first), "the oldest process has ended")
+        assert fetch(edge, "GET", "/after/many/reloads").status == 200
 
 
 def test_streams_go_on_while_the_agents_are_exchanged(upstream, cert):

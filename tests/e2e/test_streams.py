@@ -3,6 +3,7 @@ their own."""
 
 import contextlib
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -166,6 +167,28 @@ def test_a_stream_whose_headers_never_come_is_bounded_by_upstream_timeout(hasty,
         assert response.status == 504
         assert b"gateway_timeout" in client.page()
         assert played.closed()
+        played.end()
+
+
+def keepalive_timers(port):
+    """How many of the edge's established connections with that port of its own have the timer of TCP keepalive running, of how many."""
+    rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    mine = [row for row in rows if row[3] == "01" and int(row[1].split(":")[1], 16) == port]
+    return sum(row[5].startswith("02:") for row in mine), len(mine)
+
+
+@pytest.mark.parametrize("protocol", ALL)
+def test_a_peer_that_vanishes_during_a_silent_stream_is_looked_for(edge, upstream, protocol):
+    """Both of the edge's connections probe a peer that says nothing."""
+    target = f"/play/vanished/{protocol}"
+    with Events(edge, protocol, target) as client:
+        played = upstream.play(target)
+        played.begin_events()
+        client.open()
+        port = edge.tls_port if protocol.startswith("tls") else edge.port
+        poll(lambda: keepalive_timers(port) == (1, 1), "the client's connection is probed")
+        peer = played.sock.getpeername()[1]
+        poll(lambda: keepalive_timers(peer) == (1, 1), "the upstream's connection is probed")
         played.end()
 
 

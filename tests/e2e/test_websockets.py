@@ -164,6 +164,21 @@ def test_a_websocket_whose_client_is_gone_ends_at_the_upstream_and_frees_its_slo
         poll(lambda: at_once(edge) == 0, "the slot is free")
 
 
+# --- records ---
+
+
+@pytest.mark.parametrize("protocol", CLEAR)
+def test_a_websocket_has_one_record_at_its_end_with_status_101_and_its_lifetime(edge, upstream, protocol):
+    target = f"/play/record/{protocol}"
+    with opened(edge, upstream, protocol, target) as (client, _, frames):
+        check_echo(client, frames, TEXT, b"hello")
+        assert fetch(edge, "GET", f"/delay/300/{protocol}").status == 200, "the WebSocket is older than this request"
+        assert edge.matching(url__path=target) == []
+    record, other = edge.record_of(target), edge.record_of(f"/delay/300/{protocol}")
+    assert (record["http.response.status_code"], record["edge.decision"]) == (101, "allow")
+    assert record["duration_ms"] >= other["duration_ms"]
+
+
 # --- refused ---
 
 
