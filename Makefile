@@ -13,6 +13,8 @@ T ?= 600
 SUITE ?=
 SIM ?=
 E2E ?=
+# Processes of the end-to-end tests: they wait more than they compute. A file's tests share its edges, so they stay together.
+E2E_JOBS ?= 3
 # Arguments of the benchmarks, and of a soak.
 BENCH ?=
 SOAK ?=
@@ -260,7 +262,7 @@ ifneq ($(E2E_TESTS),)
 define run_e2e
 	@echo "== e2e ($(1))"
 	@$($(1)_RUN) EDGE_SPOA_BIN=$(CURDIR)/build/$(1)/edge-spoa EDGE_HAPROXY=$(2) PYTHONDONTWRITEBYTECODE=1 \
-		/usr/bin/python3 -m pytest -q -rs -p no:cacheprovider $(E2E) tests/e2e || { s=$$?; \
+		/usr/bin/python3 -m pytest -q -rs -p no:cacheprovider -n $(E2E_JOBS) --dist loadfile $(E2E) tests/e2e || { s=$$?; \
 		if [ $$s = 5 ]; then echo "== e2e ($(1)): skipped: pytest found no tests"; else exit $$s; fi; }
 endef
 else

@@ -187,6 +187,11 @@ end
 function Body:http_headers(txn, message)
     if message:is_resp() then
         self.answered = true
+        -- HAProxy forwards a response behind its analysers' back, and then forgets to wake the stream for a request that is filtered: what
+        -- both sides say in turn would stall. It does not where the response is filtered as well.
+        if self.until_ms then
+            filter.register_data_filter(self, message.channel)
+        end
         return
     end
     self.left, self.until_ms = txn:get_var("txn.edge.body_limit"), txn:get_var("txn.edge.body_ms")
@@ -197,9 +202,19 @@ function Body:http_headers(txn, message)
 end
 
 function Body:http_payload(txn, message)
+    if message:is_resp() then
+        return
+    end
+    if self.ended then
+        return 0
+    end
     local n = message:input()
     if n == 0 then
         return
+    end
+    -- Trailers count in n, and so does their end, but they are no body: where it matters its bytes are counted themselves.
+    if n > self.left then
+        n = #(message:body() or "")
     end
     self.left = self.left - n
     local ended = self.left < 0 and "body_limit" or now_ms() >= self.until_ms and "body_timeout"
@@ -208,12 +223,13 @@ function Body:http_payload(txn, message)
     end
     -- What stayed would count as forwarded: the request would be held open until a timer ends it, and its end be judged again.
     message:remove()
+    self.ended = true
     txn:set_var("txn.ended", ended)
     if self.answered then
         -- The response breaks off: over HTTP/1 the connection closes, over HTTP/2 the stream is reset.
         txn:done()
     end
-    txn:done(txn:reply{status = ENDED_STATUS[ended], headers = {connection = {"close"}}})
+    txn:done(txn:reply{status = ENDED_STATUS[ended]})
 end
 
 core.register_filter("edge_body", Body, function(class)

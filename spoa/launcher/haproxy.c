@@ -102,7 +102,7 @@ static void on_haproxy_exit(struct child *c, int status)
 static bool run(struct launcher *l)
 {
     char workers[] = "-W", file[] = "-f", socket[] = "-S";
-    char *const argv[] = {l->haproxy_path, workers, file, l->haproxy_cfg, socket, l->master_sock, NULL};
+    char *const argv[] = {l->haproxy_path, workers, file, l->haproxy_cfg, socket, l->master_bind, NULL};
     struct err e;
 
     err_clear(&e);
@@ -115,8 +115,13 @@ static bool run(struct launcher *l)
 static void on_restart(struct ev_loop *loop, ev_timer *w, int events)
 {
     struct launcher *l = w->data;
+    struct err e;
 
     (void)events;
+    /* What the last reload saved may be old. */
+    err_clear(&e);
+    if (!server_state_begin(l->server_state, &e))
+        log_err(LOG_LEVEL_WARN, "server_state_not_saved", &e);
     if (run(l))
         return;
     ev_timer_set(w, (double)backoff_take(&l->haproxy_backoff, 0) / 1000, 0);
@@ -165,7 +170,8 @@ void haproxy_init(struct launcher *l)
     snprintf(l->haproxy_cfg, sizeof(l->haproxy_cfg), "%s/haproxy.cfg", l->d.haproxy_dir);
     snprintf(l->haproxy_sock, sizeof(l->haproxy_sock), "%s/haproxy.sock", l->run_dir.path);
     snprintf(l->server_state, sizeof(l->server_state), "%s/servers.state", l->run_dir.path);
-    snprintf(l->master_sock, sizeof(l->master_sock), "%s/master.sock,mode,600", l->run_dir.path);
+    snprintf(l->master_sock, sizeof(l->master_sock), "%s/master.sock", l->run_dir.path);
+    snprintf(l->master_bind, sizeof(l->master_bind), "%s/master.sock,mode,600", l->run_dir.path);
     l->haproxy = (struct child){.owner = l, .on_exit = on_haproxy_exit};
     l->check = (struct child){.owner = l, .on_exit = on_check_exit};
     ev_timer_init(&l->haproxy_wait, on_wait, wait_step_s, wait_step_s);

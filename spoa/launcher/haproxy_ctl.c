@@ -96,7 +96,9 @@ bool haproxy_ctl(const char *path, const char *command, char *storage, size_t ca
     if (fd < 0)
         return err_set(e, ERR_IO, "", "cannot connect to HAProxy's command socket %s: %s", path, strerror(errno));
     buf_init(&b, storage, cap);
-    ok = send_all(fd, str_of(command), end_us) && send_all(fd, STR("\n"), end_us) && receive_all(fd, &b, end_us);
+    /* The master's socket waits for more commands until it is told that there are none. */
+    ok = send_all(fd, str_of(command), end_us) && send_all(fd, STR("\n"), end_us) && shutdown(fd, SHUT_WR) == 0 &&
+         receive_all(fd, &b, end_us);
     close(fd);
     if (!ok)
         return err_set(e, ERR_IO, "", "HAProxy did not answer \"%s\" within %d ms", command, HAPROXY_CTL_TIMEOUT_MS);

@@ -51,7 +51,8 @@ struct launcher {
     bool exchange_again;
 
     char **haproxy_env;
-    char haproxy_path[4096], haproxy_cfg[4096], haproxy_sock[SOCKET_PATH_MAX], master_sock[SOCKET_PATH_MAX];
+    char haproxy_path[4096], haproxy_cfg[4096], haproxy_sock[SOCKET_PATH_MAX], master_sock[SOCKET_PATH_MAX],
+        master_bind[SOCKET_PATH_MAX];
     char server_state[SOCKET_PATH_MAX];
     struct child haproxy, check;
     ev_timer haproxy_wait; /* in PHASE_HAPROXY */
@@ -60,8 +61,8 @@ struct launcher {
     bool check_again;
 
     ev_signal signals[5];
-    ev_timer drain_delay, drain_flag, drain_limit;
-    bool flag_warned;
+    ev_timer drain_delay, drain_flag, drain_limit, drain_open;
+    bool flag_warned, was_idle; /* was_idle: no request was open when last asked */
 };
 
 /* setup.c: from settings to deployment, but for run_dir. 0, or the exit status after the faults were said on standard error. */

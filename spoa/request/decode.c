@@ -65,6 +65,14 @@ static int64_t int_of(const struct spop_value *v)
     return v->type == SPOP_UINT32 || v->type == SPOP_UINT64 ? (int64_t) v->u : v->i;
 }
 
+/* 0 where HAProxy knows nothing. It has no number for an announced 2^63 bytes and more, which come out negative. */
+static uint64_t size_of(const struct spop_value *v)
+{
+    if (v->type == SPOP_NULL)
+        return 0;
+    return int_of(v) < 0 ? UINT64_MAX : (uint64_t) int_of(v);
+}
+
 /* HAProxy sends arguments in the order of its configuration, which is the table's: the guess is nearly always right. True: the next argument
  * has that name, which is taken. */
 static bool arg_guessed(struct str *in, size_t guess)
@@ -168,7 +176,9 @@ enum step_result step_decode(struct request *r)
     r->args.tls = v[ARG_ID_TLS].b;
     r->args.native = v[ARG_ID_NATIVE].b;
     r->args.body_comes = v[ARG_ID_BODY_COMES].type != SPOP_NULL && v[ARG_ID_BODY_COMES].b;
-    r->args.body_bytes = v[ARG_ID_BODY_SIZE].type != SPOP_NULL && int_of(&v[ARG_ID_BODY_SIZE]) > 0 ? (uint64_t) int_of(&v[ARG_ID_BODY_SIZE]) : 0;
+    r->args.body_bytes = size_of(&v[ARG_ID_BODY_SIZE]);
+    if (size_of(&v[ARG_ID_BODY_CAME]) > r->args.body_bytes)
+        r->args.body_bytes = size_of(&v[ARG_ID_BODY_CAME]);
     read_tls(v, &r->args);
     r->args.has_src = v[ARG_ID_SRC].type != SPOP_NULL;
     if (r->args.has_src)

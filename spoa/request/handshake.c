@@ -32,13 +32,15 @@ static size_t place_of(struct str hello)
     return hash % REMEMBERED_N;
 }
 
-static void compute(struct str hello, struct remembered *out)
+/* False: not to be remembered, for a digest failed (no memory), which the next time it need not. */
+static bool compute(struct str hello, struct remembered *out)
 {
     struct client_hello h;
     const bool readable = client_hello_read(hello, &h);
 
     out->has_ja3 = readable && client_hello_ja3(&h, out->ja3);
     out->has_ja4 = readable && client_hello_ja4(&h, out->ja4);
+    return !readable || (out->has_ja3 && out->has_ja4 == h.has_alpn);
 }
 
 static const struct remembered *look_up(struct str hello, struct remembered *scratch)
@@ -46,14 +48,16 @@ static const struct remembered *look_up(struct str hello, struct remembered *scr
     struct remembered *r = &table[place_of(hello)];
 
     if (hello.len > REMEMBERED_HELLO_MAX) {
-        compute(hello, scratch);
+        (void)compute(hello, scratch);
         return scratch;
     }
     if (str_eq(hello, (struct str){r->hello, r->hello_len}))
         return r;
-    compute(hello, r);
-    memcpy(r->hello, hello.p, hello.len);
-    r->hello_len = hello.len;
+    r->hello_len = 0;
+    if (compute(hello, r)) {
+        memcpy(r->hello, hello.p, hello.len);
+        r->hello_len = hello.len;
+    }
     return r;
 }
 

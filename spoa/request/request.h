@@ -51,7 +51,7 @@ struct request_args {
     int64_t cert_verify; /* OpenSSL's result: 0 is verified */
     struct str cert_subject, cert_issuer, cert_serial, cert_sha256;
     bool native; /* HAProxy applies header lists by itself */
-    uint64_t body_bytes; /* what the request announces, or of a body without length what has come */
+    uint64_t body_bytes; /* announced, or there already, whichever is more */
     bool body_comes;     /* the body is not whole yet */
 };
 

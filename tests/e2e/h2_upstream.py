@@ -5,6 +5,9 @@ Over HTTP/1 it is upstream.py's, and switches to an echo where asked for a WebSo
   /grpc.Test/Bidi         headers at once, each piece again as it comes; trailers at the end
   /grpc.Test/Fail         headers only, with grpc-status 5
   /grpc.Test/Large/<n>    n bytes, as fast as windows allow
+  /grpc.Test/Reset/<code> no headers; the stream is reset with that error code (RFC 9113 7)
+  /grpc.Test/Cut          headers and a piece, then a reset
+  /grpc.Test/Goaway       no headers; GOAWAY that says the request was not looked at, and the end of the connection
 Anything else is answered with JSON of exactly what was received, as upstream.py does.
 """
 
@@ -90,6 +93,10 @@ class H2Session:
         """The whole request is there."""
         request = {**stream.request(), **self.extra}
         self.record(request)
+        if stream.path.startswith(("/grpc.Test/Reset/", "/grpc.Test/Cut", "/grpc.Test/Goaway")):
+            del self.streams[number]
+            self.break_off(number, stream.path)
+            return
         if stream.path == "/grpc.Test/Fail":
             self.h2.send_headers(number, [*GRPC, ("grpc-status", "5"), ("grpc-message", "no such thing")], end_stream=True)
             del self.streams[number]
@@ -103,6 +110,16 @@ class H2Session:
             return
         self.h2.send_headers(number, [(":status", "200"), ("content-type", "application/json")])
         stream.out, stream.end = b"" if stream.method == "HEAD" else json.dumps(request).encode(), []
+
+    def break_off(self, number, path):
+        if path.startswith("/grpc.Test/Goaway"):
+            self.h2.close_connection(last_stream_id=0)
+            self.flush()
+            raise Gone
+        if path.startswith("/grpc.Test/Cut"):
+            self.h2.send_headers(number, GRPC)
+            self.h2.send_data(number, b"half")
+        self.h2.reset_stream(number, int(path.rpartition("/")[2]) if path.startswith("/grpc.Test/Reset/") else 2)
 
     def send_pending(self):
         """As much as the peer's windows take; the rest follows when they grow."""
@@ -146,7 +163,7 @@ class Both:
             self.socks.add(sock)
         try:
             H2Session(sock, record, extra).run()
-        except (OSError, h2.exceptions.ProtocolError):
+        except (Gone, OSError, h2.exceptions.ProtocolError):
             pass
         finally:
             with self.lock:

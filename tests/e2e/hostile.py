@@ -43,6 +43,13 @@ def own_answer(c, own=None):
     return False
 
 
+def idle(edge):
+    """Whether nothing is left of any client's connection."""
+    lines = edge.haproxy_command("show stat").lstrip("# ").splitlines()
+    column = lines[0].split(",").index("scur")
+    return all(line.split(",")[column] == "0" for line in lines[1:] if line.startswith(("edge,FRONTEND", "plain,BACKEND", "body,BACKEND")))
+
+
 # --- HTTP/2 ---
 
 

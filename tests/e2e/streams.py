@@ -8,12 +8,13 @@ import socket
 import h2.events
 
 import websocket
-from clients import Closed, Http1, Http2, Response, StreamReset, render1
+from clients import Closed, Http1, Http2, Response, StreamReset, fetch, render1
 from edge import poll
 from upstream import Gone, Upstream
 
 SSE = ("Accept", "text/event-stream")
 PATIENCE_S = 15
+STREAM_BACKENDS = ("stream", "stream_body")
 
 
 class Played:
@@ -314,8 +315,14 @@ class WebSocket(Client):
         return (response.status, response.get("sec-websocket-accept")) == (101, websocket.accept_of(self.key))
 
 
-def at_once(edge, backend="stream"):
-    """Requests that are counted in a backend now."""
+def at_once(edge, *backends):
+    """Requests that are counted in these backends now; without any, those that hold stream slots."""
     rows = [line.split(",") for line in edge.haproxy_command("show stat").splitlines() if line]
     column = rows[0].index("scur")
-    return sum(int(row[column]) for row in rows[1:] if row[:2] == [backend, "BACKEND"])
+    return sum(int(row[column]) for row in rows[1:] if row[0] in (backends or STREAM_BACKENDS) and row[1] == "BACKEND")
+
+
+def learn_pages(edge):
+    """HAProxy learns one page of its own answers with each answer of an agent."""
+    for i in range(20):
+        assert fetch(edge, "GET", f"/learn/{i}").status == 200

@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from agent_faults import both_up
-from clients import Closed, StreamReset, fetch
+from clients import PROTOCOLS, Closed, StreamReset, client, fetch
 from edge import Edge, Process, poll
 from policies import policy
 from streams import Events, PlayedUpstream, WebSocket
@@ -88,6 +88,17 @@ def new_worker(edge, before):
     return poll(lambda: set(edge.haproxy_pids()[1]) - set(before), "a new worker runs")
 
 
+def zombies(edge):
+    """Processes of the edge that have ended and that nobody has asked for their status."""
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError, IndexError):
+            process = Process(int(name))
+            if (process.session, process.state) == (edge.process.pid, "Z"):
+                found.append(process.pid)
+    return found
+
+
 # --- while the edge goes on ---
 
 
@@ -104,6 +115,7 @@ def test_streams_go_on_across_a_reload_however_long_they_live(upstream, cert):
         for stream in old:
             stream.close()
         poll(lambda: not set(edge.haproxy_pids()[1]) & set(before), "the old worker ends with its last stream")
+        poll(lambda: not zombies(edge), "its status has been asked for")
 
 
 def test_a_process_that_has_seen_many_reloads_is_ended_with_its_streams(upstream, cert):
@@ -130,6 +142,7 @@ def test_streams_go_on_while_the_agents_are_exchanged(upstream, cert):
             edge.wait_lines(event="exchange_done")
             assert not set(edge.agent_pids().values()) & set(before.values())
             assert all(stream.passes("after the exchange") for stream in streams)
+        poll(lambda: not zombies(edge), "the old agents' status has been asked for")
 
 
 def test_streams_go_on_when_every_agent_is_killed(upstream, cert):
@@ -163,6 +176,33 @@ def test_the_edge_ends_with_its_last_stream_when_that_comes_before_the_limit(ups
             edge.signal(signal.SIGTERM)
             edge.event("drain_soft_stop")
             assert all(stream.passes("while draining") for stream in streams)
+        assert edge.wait_exit() == 0
+        assert edge.matching(event="drain_limit") == []
+
+
+@pytest.mark.parametrize("protocol", list(PROTOCOLS))
+def test_connections_that_are_idle_do_not_hold_up_the_end(upstream, cert, protocol):
+    """A balancer keeps some open as long as it can."""
+    with ending(upstream, cert, SHUTDOWN_TIMEOUT="60s") as edge, client(edge, protocol) as idle:
+        assert idle.request("GET", "/before").status == 200
+        with open_streams(edge, upstream, f"beside-idle-{protocol}", ["websocket-h1"]) as streams:
+            edge.signal(signal.SIGTERM)
+            edge.event("drain_soft_stop")
+            assert streams[0].passes("while draining")
+        assert edge.wait_exit() == 0
+        assert edge.matching(event="drain_limit") == []
+
+
+def test_idle_connections_of_a_process_that_was_reloaded_do_not_hold_up_the_end(upstream, cert):
+    with ending(upstream, cert, SHUTDOWN_TIMEOUT="60s") as edge, client(edge, "h1") as old:
+        assert old.request("GET", "/old").status == 200
+        before = edge.haproxy_pids()[1]
+        edge.signal(signal.SIGUSR2)
+        new_worker(edge, before)
+        with open_streams(edge, upstream, "beside-old", ["events-h1"]) as streams:
+            assert streams[0].passes("by the new process")
+            edge.signal(signal.SIGTERM)
+            edge.event("drain_soft_stop")
         assert edge.wait_exit() == 0
         assert edge.matching(event="drain_limit") == []
 

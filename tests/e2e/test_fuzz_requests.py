@@ -10,7 +10,7 @@ import pytest
 
 from clients import connect
 from edge import Edge, poll
-from hostile import port_of
+from hostile import idle, port_of
 from policies import policy
 from reference_http1 import path_of, read
 from shapes import managed
@@ -101,12 +101,6 @@ def exchange(edge, protocol, data, expected):
     return said
 
 
-def idle(edge):
-    lines = edge.haproxy_command("show stat").lstrip("# ").splitlines()
-    column = lines[0].split(",").index("scur")
-    return all(line.split(",")[column] == "0" for line in lines[1:] if line.startswith(("edge,FRONTEND", "plain,BACKEND", "body,BACKEND")))
-
-
 def check_sequence(edge, upstream, protocol, seed):
     data, before = sequence(seed), len(upstream.requests)
     meant, doubtful = read(data)
@@ -119,7 +113,8 @@ def check_sequence(edge, upstream, protocol, seed):
     rest = list(meant)
     for request in reached:
         found = managed(request)
-        assert len(found) == 5 and dict(found)["x-edge-client-ip"] == dict(found)["x-forwarded-for"] == "127.0.0.1", found
+        assert len(found) == len(dict(found)) == (6 if protocol == "tls-h1" else 5), "over TLS the JA4 of the handshake, too"
+        assert dict(found)["x-edge-client-ip"] == dict(found)["x-forwarded-for"] == "127.0.0.1", found
         assert request["trailers"] == [] and re.fullmatch("[0-9a-f]{32}", dict(found)["x-request-id"]), found
         same = [i for i, r in enumerate(rest) if (r.method, r.path, r.body_len) == (request["method"], path_of(request["target"]), request["body_len"])]
         assert same or doubtful, f"nobody asked for {request['method']} {request['target']} with {request['body_len']} bytes: {meant}"

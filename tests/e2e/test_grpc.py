@@ -8,11 +8,12 @@ import socket
 import pytest
 
 from authority import Authority
-from clients import Http1, client
-from edge import Edge
+from clients import Closed, Http1, StreamReset, client, fetch
+from edge import Edge, poll
 from h2_streams import Streams
 from h2_upstream import GRPC_OK, H2NamedUpstream, H2Upstream
 from policies import policy
+from test_upstream_faults import kept
 
 GRPC = [("content-type", "application/grpc"), ("te", "trailers")]
 PROTOCOLS = pytest.mark.parametrize("protocol", ["h1", "h2"])
@@ -38,7 +39,9 @@ def upstream(request, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def edge(upstream):
-    with Edge(policy(), upstream.url, settings=upstream.settings) as e:
+    document = policy()
+    document["global"]["defaults"]["body_limit"] = 1 << 30
+    with Edge(document, upstream.url, settings=upstream.settings) as e:
         yield e
 
 
@@ -166,6 +169,41 @@ def test_ordinary_requests_go_over_http2_with_path_query_and_headers_as_the_poli
 def test_a_head_request_has_no_body_over_http2(edge, protocol):
     with client(edge, protocol) as c:
         assert (c.request("HEAD", "/head").status, c.request("GET", "/after-head").status) == (200, 200)
+
+
+BROKEN_OFF = ["Reset/1", "Reset/2", "Reset/7", "Reset/8", "Reset/13", "Goaway"]
+
+
+@PROTOCOLS
+@pytest.mark.parametrize("how", BROKEN_OFF)
+def test_a_stream_that_the_upstream_breaks_off_is_a_502_and_is_never_repeated(edge, upstream, how, protocol):
+    """Not even where the upstream says that it has not looked at it: REFUSED_STREAM (7), GOAWAY."""
+    target = f"/grpc.Test/{how}"
+    before = len(upstream.seen(target))
+    upstream.end_kept()
+    poll(lambda: kept(edge) == 0, "HAProxy has noticed")
+    response = fetch(edge, "POST", target, GRPC, b"x", protocol=protocol)
+    assert (response.status, response.get("cache-control")) == (502, "no-store")
+    assert len(upstream.seen(target)) == before + 1
+
+
+@pytest.mark.parametrize("how", BROKEN_OFF)
+def test_a_stream_that_the_upstream_breaks_off_on_a_kept_connection_is_refused_to_the_client_and_never_repeated(edge, upstream, how):
+    """HAProxy leaves it to the client to ask again, whatever the upstream's reason was; see test_upstream_faults.py."""
+    target = f"/grpc.Test/{how}"
+    before = len(upstream.seen(target))
+    with client(edge, "h2") as c:
+        assert c.request("GET", "/ordinary").status == 200
+        with pytest.raises(StreamReset, match="error 7"):
+            c.request("POST", target, GRPC, b"x")
+        assert c.request("GET", "/ordinary").status == 200
+    assert len(upstream.seen(target)) == before + 1
+
+
+@PROTOCOLS
+def test_an_answer_that_the_upstream_breaks_off_never_looks_whole(edge, protocol):
+    with client(edge, protocol) as c, pytest.raises((Closed, StreamReset)):
+        c.request("POST", "/grpc.Test/Cut", GRPC, b"x")
 
 
 def test_a_websocket_beside_it_goes_to_the_same_port_over_http1(edge, upstream):

@@ -2,6 +2,7 @@
 whether an agent decides, is gone, is frozen or is not asked."""
 
 import os
+import re
 import signal
 
 import pytest
@@ -44,6 +45,8 @@ def check_identity(received, protocol, decided=True):
     values = dict(found)
     assert len(values) == len(found), found
     assert len(values.pop("x-request-id")) == 32
+    if decided and protocol.startswith("tls-"):
+        assert re.fullmatch("t13d[0-9]{4}h[12]_[0-9a-f]{12}_[0-9a-f]{12}", values.pop("x-edge-tls-ja4")), "of the handshake"
     assert values == ({**IDENTITY, **scheme} if decided else {})
     assert "evil" not in str(received) and received["trailers"] == []
     assert not {same_name(n) for n, _ in received["headers"]} & {"http2-settings", "keep-alive", "proxy-connection"}

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from clients import PROTOCOLS, Http1, fetch
+from clients import PROTOCOLS, fetch
 from edge import ROOT, Edge, poll
 from policies import config_rule, limit_rule, policy, under
-from streams import SSE, Events, PlayedUpstream, at_once
+from streams import SSE, Events, PlayedUpstream, at_once, learn_pages
 
 ALL = list(PROTOCOLS)
 CLEAR = ["h1", "h2"]
 MAX_STREAMS = 3
 POLICY = policy(
-    config=[config_rule("shut", under("/shut"), block="block")],
+    config=[config_rule("shut", under("/shut"), block="block"), config_rule("short", under("/play"), upstream_timeout="1s")],
     limits=[limit_rule("few", under("/few"), 1, "1h", 1)],
 )
 REFUSALS = [("/shut", 403, "forbidden"), ("/few", 429, "rate_limited"), ("/a/../b", 400, "bad_request")]
@@ -31,8 +31,7 @@ def upstream():
 @pytest.fixture(scope="module")
 def edge(upstream, cert):
     with Edge(POLICY, upstream.url, settings={"MAX_STREAMS": MAX_STREAMS, "EDGE_HAPROXY_THREADS": "1"}, cert=cert) as e:
-        for i in range(20):  # HAProxy learns one page with each answer
-            assert fetch(e, "GET", f"/taught/{i}").status == 200
+        learn_pages(e)
         yield e
 
 
@@ -114,28 +113,23 @@ def test_last_event_id_reaches_the_upstream(edge, upstream, protocol):
 
 @pytest.fixture(scope="module")
 def hasty(upstream, tmp_path_factory):
-    """An edge that gives clients and the upstream a second where others get a minute or half of one."""
+    """An edge that gives clients a second where others get a minute, as its policy does the upstream."""
     folder = tmp_path_factory.mktemp("hasty") / "haproxy"
     shutil.copytree(ROOT / "haproxy", folder)
     config = (folder / "haproxy.cfg").read_text()
-    for long, short in (("    timeout client 60s\n", "    timeout client 1s\n"), ("    timeout server 30s\n", "    timeout server 1s\n")):
-        assert config.count(long) == 1
-        config = config.replace(long, short)
-    (folder / "haproxy.cfg").write_text(config)
+    assert config.count("    timeout client 60s\n") == 1
+    (folder / "haproxy.cfg").write_text(config.replace("    timeout client 60s\n", "    timeout client 1s\n"))
     with Edge(POLICY, upstream.url, settings={"EDGE_HAPROXY_DIR": folder}) as e:
+        learn_pages(e)
         yield e
 
 
 def outlast_the_timeouts(edge, upstream):
-    """Two requests that begin now, one whose upstream never answers and one whose client never sends its body: returns when the
-    edge has ended both, so that whatever is silent for as long has outlived both timeouts."""
-    with Http1(edge.port) as waits, Http1(edge.port) as lacks:
-        lacks.send(b"POST /play/lacks HTTP/1.1\r\nHost: edge.test\r\nContent-Length: 5\r\n\r\n")
-        assert waits.request("GET", "/play/never").status == 504
-        assert lacks.receive().status >= 400
-    for target in ("/play/never", "/play/lacks"):
-        while upstream.waiting.get(target) and not upstream.waiting[target].empty():
-            upstream.play(target).end()
+    """Three requests, one after the other, that the upstream never answers: what was silent all the while has outlived the second of
+    its own timeouts."""
+    for _ in range(3):
+        assert fetch(edge, "GET", "/play/never").status == 504
+        upstream.play("/play/never").end()
 
 
 @pytest.mark.parametrize("protocol", CLEAR)
@@ -149,7 +143,6 @@ def test_neither_upstream_timeout_nor_silence_cuts_a_stream(hasty, upstream, pro
         if begun:
             played.event("before")
             assert client.event() == "before"
-        outlast_the_timeouts(hasty, upstream)
         outlast_the_timeouts(hasty, upstream)
         played.event("after")
         assert client.event() == "after"
@@ -170,11 +163,27 @@ def test_a_stream_whose_headers_never_come_is_bounded_by_upstream_timeout(hasty,
         played.end()
 
 
-def keepalive_timers(port):
-    """How many of the edge's established connections with that port of its own have the timer of TCP keepalive running, of how many."""
+@pytest.mark.parametrize("protocol", CLEAR)
+def test_a_client_that_does_not_read_is_cut(hasty, upstream, protocol):
+    """It holds buffers, which a client that is merely silent does not."""
+    target = f"/play/stalled/{protocol}"
+    with Events(hasty, protocol, target) as client:
+        played = upstream.play(target)
+        played.begin_events()
+        client.open()
+        with pytest.raises((BrokenPipeError, ConnectionResetError)):
+            while True:
+                played.event("x" * 60_000)
+        poll(lambda: at_once(hasty) == 0, "the slot is free")
+        played.end()
+
+
+def is_probed(edge_port, peer_port):
+    """The timer of TCP keepalive runs on the edge's connection, which is one of 127.0.0.1."""
+    ends = [f"0100007F:{port:04X}" for port in (edge_port, peer_port)]
     rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    mine = [row for row in rows if row[3] == "01" and int(row[1].split(":")[1], 16) == port]
-    return sum(row[5].startswith("02:") for row in mine), len(mine)
+    (timer,) = [row[5] for row in rows if row[1:3] == ends]
+    return timer.startswith("02:")
 
 
 @pytest.mark.parametrize("protocol", ALL)
@@ -186,9 +195,8 @@ def test_a_peer_that_vanishes_during_a_silent_stream_is_looked_for(edge, upstrea
         played.begin_events()
         client.open()
         port = edge.tls_port if protocol.startswith("tls") else edge.port
-        poll(lambda: keepalive_timers(port) == (1, 1), "the client's connection is probed")
-        peer = played.sock.getpeername()[1]
-        poll(lambda: keepalive_timers(peer) == (1, 1), "the upstream's connection is probed")
+        poll(lambda: is_probed(port, client.link.http.sock.getsockname()[1]), "the client's connection is probed")
+        poll(lambda: is_probed(played.sock.getpeername()[1], upstream.port), "the upstream's connection is probed")
         played.end()
 
 

@@ -60,6 +60,7 @@ def kept(edge):
 def check_page(edge, response, target, status):
     """The answer, its page with the request's id, and its one line."""
     assert (response.status, response.get("cache-control"), response.get("retry-after")) == (status, "no-store", None)
+    assert response.get("x-content-type-options") == "nosniff"
     record = edge.record_of(target)
     assert (record["http.response.status_code"], record["edge.upstream_answered"]) == (status, False)
     assert response.get("content-type") == "application/json"

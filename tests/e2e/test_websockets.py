@@ -8,7 +8,7 @@ import pytest
 from clients import PROTOCOLS, Http1, Http2, StreamReset, fetch
 from edge import Edge, poll
 from policies import config_rule, limit_rule, policy, under
-from streams import Events, PlayedUpstream, WebSocket, at_once
+from streams import Events, PlayedUpstream, WebSocket, at_once, learn_pages
 from websocket import BINARY, CLOSE, CONTINUATION, PING, PONG, TEXT, close_payload, new_key, request_headers
 
 ALL = list(PROTOCOLS)
@@ -30,8 +30,7 @@ def upstream():
 @pytest.fixture(scope="module")
 def edge(upstream, cert):
     with Edge(POLICY, upstream.url, settings={"MAX_STREAMS": MAX_STREAMS, "EDGE_HAPROXY_THREADS": "1"}, cert=cert) as e:
-        for i in range(20):  # HAProxy learns one page with each answer
-            assert fetch(e, "GET", f"/taught/{i}").status == 200
+        learn_pages(e)
         yield e
 
 

@@ -132,7 +132,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         snprintf(texts[i], TEXT_MAX, "%.*s", STR_ARG(line));
     }
     const struct ingress_text text = {texts[0], texts[1], texts[2], texts[3], texts[4], (data[0] & TRUST_ANY) != 0, false, (data[0] & TLS_HERE) != 0,
-                                      (data[0] & FINGERPRINTS) != 0, (data[0] & CLIENT_CERTS) != 0, (data[0] & LOOK_ONLY) != 0};
+                                      (data[0] & FINGERPRINTS) != 0, (data[0] & FINGERPRINTS) != 0, (data[0] & CLIENT_CERTS) != 0, (data[0] & LOOK_ONLY) != 0};
 
     GUARANTEE(names != NULL && errlist_init(&errors, 0) && errlist_init(&warnings, 0));
     arena_init(&a, 4096, 0);

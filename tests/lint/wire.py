@@ -23,6 +23,8 @@ SHARED_STAGES = (
 CAPS = {"plain": "proc.edge.cap_ord", "body": "proc.edge.cap_ord", "stream": "proc.edge.cap_str", "stream_body": "proc.edge.cap_str"}
 # Kinds whose answers HAProxy makes by itself, after the agent has let the request pass.
 UPSTREAM_KINDS = {"bad_gateway", "gateway_timeout"}
+# The two backends for streams share a maximum of idle connections.
+SHARES = {"stream_body": "STREAM"}
 ENGINES = {"edge": "decide", "edge2": "decide2"}
 # Always and whatever the decision, and once more behind what the edge has added to a request that goes on without one.
 STRIPS = 'http-request del-header "${EDGE_STRIP}" -m reg'
@@ -152,6 +154,15 @@ def check_forward(wire, stages):
     check(set(numbers) == {str(wire.contract)}, f"haproxy.cfg: `ok` is compared with {numbers}, the contract is {wire.contract}")
 
 
+def check_servers(config):
+    """Each of the three backends has the one upstream, with a maximum of idle connections of its own."""
+    found = sections(config, {"global", "defaults", "frontend", "backend", "ring", "log-profile", "resolvers"})
+    for name in BACKENDS:
+        wanted = f'server upstream "${{EDGE_UPSTREAM_ADDR}}" pool-max-conn "${{EDGE_UPSTREAM_IDLE_{SHARES.get(name, name.upper())}}}"'
+        servers = [line.strip() for line in found.get(("backend", name), []) if line.split()[:1] == ["server"]]
+        check(servers == [wanted], f"haproxy.cfg: backend {name} has the servers {servers}, not {wanted}")
+
+
 def check_managed(wire, stages):
     """A HAProxy that applies no lists itself adds wire.def's headers one by one. What the edge adds was stripped before, under its own
     name and its look-alikes, and in open mode is stripped again."""
@@ -162,12 +173,12 @@ def check_managed(wire, stages):
     known = [
         f'http-request add-header {name} "{value}" if {{ {value[2:-1]} -m found }}' for name, when, value in wire.managed if when == "KNOWN"
     ]
-    wanted = [ID_HEADER, NATIVE.replace(".if ", ".if !"), *always, ".if defined(EDGE_VIEWER)", *known, ".endif", ".endif"]
+    wanted = [NATIVE.replace(".if ", ".if !"), *always, ".if defined(EDGE_VIEWER)", *known, ".endif", ".endif", ID_HEADER]
     check(stages["edge-managed headers"] == wanted, f"haproxy.cfg: edge-managed headers are not {wanted}")
     check(stages["rule operations"][0] == NATIVE, "haproxy.cfg: edge.spoe.cfg calls another version native than `rule operations`")
     for name in ["x-request-id", *(name for name, _, _ in wire.managed)]:
         for twin in (name, name.replace("-", "_")):
-            check(re.search(stripped, twin), f"haproxy.cfg: nothing strips {twin} of a client")
+            check(re.search(stripped + ")$", twin), f"haproxy.cfg: nothing strips {twin} of a client")
 
 
 def check_identity(wire, config):
@@ -308,6 +319,13 @@ def check_record(config):
     return len(wanted)
 
 
+def check_counted():
+    """What the launcher counts as requests while the edge ends is every backend of requests."""
+    rows = re.search(r"counted\[\] = \{(.*?)\};", read("spoa/launcher/open_requests.c"), re.S)[1]
+    counted = re.findall(r'"(\w+),BACKEND,"', rows)
+    check(sorted(counted) == sorted(BACKENDS), f"open_requests.c counts {counted}, haproxy.cfg has {list(BACKENDS)}")
+
+
 def main():
     wire = Wire()
     config = read("haproxy/haproxy.cfg")
@@ -315,7 +333,9 @@ def main():
     check_variables(wire, config, check_spoe(wire))
     check_identity(wire, config)
     check_bounds(config)
+    check_servers(config)
     check_readme(config, check_blocks(wire, config), check_record(config))
+    check_counted()
     for fault in faults:
         print(fault)
     print(f"lint wire: {len(faults)} fault(s)" if faults else "lint wire: ok")

@@ -6,6 +6,7 @@
 #include "common/net/client_hello.h"
 #include "spoa/request/handshake.h"
 #include "tests/unit/cases.h"
+#include "tests/unit/refuse_memory.h"
 
 static bool flag(const json_t *row, const char *name)
 {
@@ -90,9 +91,37 @@ static void remembered(void)
     arena_release(&a);
 }
 
+/* Facts are whole or refused: never the one fingerprint without the other. */
+static bool attempt(void *arg, size_t n)
+{
+    char text[2048];
+    const struct request_args args = {.tls = true, .hello = hello_of(1, text, sizeof(text))};
+    struct expr_viewer v;
+    struct arena a;
+    bool *whole = (bool *)arg;
+
+    arena_init(&a, 16, 0);
+    refuse_memory(n);
+    const bool ok = handshake_facts(&args, &a, &v);
+    const bool refused = refuse_memory_end();
+
+    *whole = *whole && (!ok || (v.ja3.len == JA3_LEN && v.ja4.len == JA4_LEN)) && (ok || refused);
+    arena_release(&a);
+    return refused;
+}
+
+static void without_memory(void)
+{
+    bool whole = true;
+
+    CU_ASSERT(refuse_memory_everywhere(attempt, &whole) >= 2);
+    CU_ASSERT(whole);
+}
+
 void test_handshake_register(void)
 {
     CU_pSuite s = CU_add_suite("handshake", NULL, NULL);
     CU_add_test(s, "of a handshake is told what HAProxy kept of it in the agreed form, and nothing without TLS", rows);
     CU_add_test(s, "a hello seen before has its own fingerprints, whichever were seen since (seed 1 2 3)", remembered);
+    CU_add_test(s, "where memory is refused there are no facts, never half of them", without_memory);
 }

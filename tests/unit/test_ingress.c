@@ -52,7 +52,8 @@ static struct ingress_text ingress_text_of(const json_t *row)
         .trust_any_peer = json_is_true(json_object_get(text, "EDGE_TRUST_ANY_PEER")),
         .allow_regex = json_is_true(json_object_get(text, "ALLOW_REGEX")),
         .tls_here = json_is_true(json_object_get(text, "tls_here")),
-        .fingerprints = json_is_true(json_object_get(text, "fingerprints")),
+        .ja3 = json_is_true(json_object_get(text, "ja3")),
+        .ja4 = json_is_true(json_object_get(text, "ja4")),
         .client_certs = json_is_true(json_object_get(text, "client_certs")),
         .look_only = json_is_true(json_object_get(text, "look_only")),
     };
