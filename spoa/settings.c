@@ -74,24 +74,11 @@ const char *settings_env(char *const envp[], const char *name)
     return NULL;
 }
 
-/* The words of an ENUM's set; NULL for the other types. */
-static const char *type_words(enum setting_type type)
-{
-    switch (type) {
-#define SETTING_ENUM(set, words)                                                                                       \
-    case TYPE_ENUM_##set:                                                                                              \
-        return words;
+/* The words of each ENUM's set. */
+static const char *const type_words[] = {
+#define SETTING_ENUM(set, words) [TYPE_ENUM_##set] = words,
 #include "schemas/settings.def"
-    case TYPE_STR:
-    case TYPE_LIST:
-    case TYPE_SECRET:
-    case TYPE_DURATION:
-    case TYPE_SIZE:
-    case TYPE_COUNT:
-        break;
-    }
-    return NULL;
-}
+};
 
 /* Index of text in "a|b|c", -1 when it is not one of them. */
 static int word_index(struct str words, struct str text)
@@ -149,7 +136,7 @@ static bool read_size(const struct row *r, struct str text, uint64_t *out, struc
 
 static bool read_word(const struct row *r, struct str text, int *out, struct err *e)
 {
-    const char *words = type_words(r->type);
+    const char *words = type_words[r->type];
     const int i = word_index(str_of(words), text);
 
     if (i < 0)
@@ -159,7 +146,7 @@ static bool read_word(const struct row *r, struct str text, int *out, struct err
     return true;
 }
 
-/* Writes the member of r; text is NULL when it is neither set nor has a default. */
+/* Writes the member of r; text is NULL when it is neither set nor has a default, which only texts may lack. */
 static bool read_value(const struct row *r, const char *text, struct settings_edge *out, struct err *e)
 {
     void *member = (char *)out + r->offset;
@@ -177,12 +164,9 @@ static bool read_value(const struct row *r, const char *text, struct settings_ed
         return parse_u64(str_of(text), r->min, r->max, member, "", e);
 #define SETTING_ENUM(set, words) case TYPE_ENUM_##set:
 #include "schemas/settings.def"
-        if (text != NULL)
-            return read_word(r, str_of(text), member, e);
-        *(int *)member = -1;
-        return true;
+        break;
     }
-    return false;
+    return read_word(r, str_of(text), member, e);
 }
 
 static void load_row(struct load *l, const struct row *r)

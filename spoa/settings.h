@@ -17,7 +17,7 @@ enum { SETTING_CLIENT_AUTH_OPTIONAL, SETTING_CLIENT_AUTH_REQUIRED };
 enum { SETTING_FINGERPRINTS_FALSE, SETTING_FINGERPRINTS_JA3, SETTING_FINGERPRINTS_TRUE };
 
 /* STR, LIST and SECRET members are borrowed from the environment (or are constants), NUL-terminated, "" when unset. ENUM members are the index of
- * the word in its set, -1 when unset. */
+ * the word in its set. */
 #define SETTING_TYPE_STR                 const char *
 #define SETTING_TYPE_LIST                const char *
 #define SETTING_TYPE_SECRET              const char *

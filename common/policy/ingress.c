@@ -31,8 +31,8 @@ static void search(const struct ingress *in, const struct headers *headers, stru
         for (size_t k = 0; k < in->n_own_headers; k++) {
             if (!str_eq(in->own_headers[k], h->name))
                 continue;
-            if (found->n[k]++ == 0)
-                found->value[k] = str_trim(h->value);
+            found->n[k]++;
+            found->value[k] = str_trim(h->value);
             if (in->own_headers[k].p == in->client_ip_header.p && in->source == CLIENT_IP_FORWARDED_FOR)
                 lines->values[lines->n++] = h->value;
         }
@@ -73,24 +73,17 @@ static enum identity_refusal read_header(const struct ingress *in, const struct 
 static enum identity_refusal read_address(const struct ingress *in, const struct ingress_connection *c, const struct ingress_found *found,
                                           const struct lines *lines, struct addr *ip)
 {
-    switch (in->source) {
-    case CLIENT_IP_PEER:
-        if (c->has_src)
-            *ip = c->src;
-        return c->has_src ? IDENTITY_OK : IDENTITY_NO_PEER;
-    case CLIENT_IP_HEADER:
+    static const enum identity_refusal of_walk[] = {
+        [CLIENT_IP_FOUND] = IDENTITY_OK, [CLIENT_IP_MISSING] = IDENTITY_MISSING, [CLIENT_IP_MALFORMED] = IDENTITY_MALFORMED};
+
+    if (in->source == CLIENT_IP_HEADER)
         return read_header(in, found, ip);
-    case CLIENT_IP_FORWARDED_FOR:
-        switch (client_ip_walk(lines->values, lines->n, &in->trusted, ip)) {
-        case CLIENT_IP_FOUND:
-            return IDENTITY_OK;
-        case CLIENT_IP_MISSING:
-            return IDENTITY_MISSING;
-        case CLIENT_IP_MALFORMED:
-            return IDENTITY_MALFORMED;
-        }
-    }
-    return IDENTITY_MALFORMED;
+    if (in->source == CLIENT_IP_FORWARDED_FOR)
+        return of_walk[client_ip_walk(lines->values, lines->n, &in->trusted, ip)];
+    if (!c->has_src)
+        return IDENTITY_NO_PEER;
+    *ip = c->src;
+    return IDENTITY_OK;
 }
 
 bool ingress_identify(const struct ingress *in, const struct ingress_connection *c, const struct headers *headers, struct arena *a,

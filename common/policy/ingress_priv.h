@@ -45,7 +45,7 @@ enum ingress_preset {
 
 /* The own headers of a request, by their place in own_headers. */
 struct ingress_found {
-    struct str value[INGRESS_OWN_MAX]; /* of the first, without blanks around it */
+    struct str value[INGRESS_OWN_MAX]; /* of one of them, without blanks around it: where there are several, none counts */
     uint8_t n[INGRESS_OWN_MAX];        /* how many there are: headers are at most HEADERS_MAX */
 };
 /* The place of a source's name; name is one of in's. */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -26,20 +27,29 @@ static bool is_everybody(const struct addr_range *r)
            (addr_cmp(&r->first, &none) == 0 && addr_cmp(&r->last, &ones) == 0);
 }
 
+static void PRINTF_LIKE(3, 4) fault(struct errlist *faults, const char *setting, const char *fmt, ...)
+{
+    char path[ERR_PATH_MAX], text[ERR_TEXT_MAX];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    snprintf(path, sizeof(path), "/%s", setting);
+    errlist_add(faults, ERR_SETTING, path, "%s: %s", setting, text);
+}
+
 static bool read_entry(const char *setting, struct str entry, bool any_allowed, struct addr_range *out, struct errlist *faults)
 {
     const struct str shown = str_cut_utf8(entry, SHOWN_BYTES);
-    char path[ERR_PATH_MAX];
 
-    snprintf(path, sizeof(path), "/%s", setting);
     if (!addr_parse_cidr(entry, out))
-        errlist_add(faults, ERR_SETTING, path, "%s: \"%.*s\" is neither an address nor a range such as 10.0.0.0/8 or 2001:db8::/32", setting,
-                    STR_ARG(shown));
+        fault(faults, setting, "\"%.*s\" is neither an address nor a range such as 10.0.0.0/8 or 2001:db8::/32", STR_ARG(shown));
     else if (is_everybody(out) && !any_allowed)
-        errlist_add(faults, ERR_SETTING, path,
-                    "%s: \"%.*s\" lets whoever reaches the edge say who they are: name the balancers, or set EDGE_TRUST_ANY_PEER=true where the "
-                    "network lets nobody else in",
-                    setting, STR_ARG(shown));
+        fault(faults, setting,
+              "\"%.*s\" lets whoever reaches the edge say who they are: name the balancers, or set EDGE_TRUST_ANY_PEER=true where the network lets "
+              "nobody else in",
+              STR_ARG(shown));
     else
         return true;
     return false;
@@ -53,9 +63,13 @@ void peer_list_read(const char *setting, const char *text, bool any_allowed, str
 
     for (size_t i = 0; i < whole.len; i++)
         n_entries += whole.p[i] == ',';
-    ranges = n_entries <= PEERS_MAX ? ARENA_NEW_N(a, n_entries, struct addr_range) : NULL;
+    if (n_entries > PEERS_MAX) {
+        fault(faults, setting, "%zu entries are too many: at most %d; join neighbours to ranges", n_entries, PEERS_MAX);
+        return;
+    }
+    ranges = ARENA_NEW_N(a, n_entries, struct addr_range);
     if (ranges == NULL) {
-        errlist_add(faults, ERR_SETTING, setting, "%s: %zu entries are too many: at most %d; join neighbours to ranges", setting, n_entries, PEERS_MAX);
+        errlist_add(faults, ERR_NO_MEMORY, "", "no memory for the entries of %s", setting);
         return;
     }
     for (size_t at = 0; n_entries > 0; n_entries--) {
@@ -146,7 +160,7 @@ bool peer_file_write(const char *folder, const char *name, const struct addr_set
     int fd;
 
     if (snprintf(path, sizeof(path), "%s/%s", folder, name) >= (int)sizeof(path))
-        return err_set(e, ERR_IO, "", "the path of %s in %s is too long", name, folder);
+        return err_set(e, ERR_IO, "", "a path must be shorter than %d bytes, which is not: %s/%s", (int)sizeof(path), folder, name);
     (void)unlink(path);
     fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
     f = fd < 0 ? NULL : fdopen(fd, "w");

@@ -46,9 +46,9 @@ static bool arg_fits(const struct arg_row *row, const struct spop_value *v)
     case ARG_BIN:
         return v->type == SPOP_BIN && v->s.len <= row->max_len;
     case ARG_IP:
-        return v->type == SPOP_IPV4 || v->type == SPOP_IPV6;
+        break;
     }
-    return false;
+    return v->type == SPOP_IPV4 || v->type == SPOP_IPV6;
 }
 
 /* The id goes into templates, headers and logs as it is, so it may hold nothing that means anything there. */

@@ -5,6 +5,7 @@
 
 #include "common/base/codec.h"
 #include "common/base/varint.h"
+#include "tests/unit/refuse_memory.h"
 
 enum { FRAME_CAP = 128 * 1024, BIN_CAP = 64 * 1024 };
 
@@ -343,8 +344,13 @@ json_t *notify_send(struct notify_bench *b, const json_t *row)
         put_name(&frame, "request");
         put_args(&frame, row);
     }
+    frame.len -= (size_t) json_integer_value(json_object_get(row, "cut"));
     spop_put_end(&frame, begin);
+    if (b->refuses)
+        refuse_memory_of_ours(b->refuse_n);
     bool fed = !frame.full && feed(b->conn, buf_str(&frame));
+    b->refused = b->refuses && refuse_memory_end();
+    b->refuses = false;
     free(storage);
     return fed && spop_conn_n_pending(b->conn) == 0 ? notify_read(b) : NULL;
 }

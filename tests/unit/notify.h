@@ -19,6 +19,8 @@ struct notify_bench {
     uint64_t now_us;
     struct arena arena; /* of ingress */
     struct ingress ingress;
+    bool refuses, refused; /* refuses: the next NOTIFY's refuse_n-th request for memory is refused; refused: it came to that */
+    size_t refuse_n;
 };
 
 /* policy_file NULL: no policy is in force. False: a part of it could not be made. */
@@ -36,7 +38,7 @@ bool notify_bench_connect(struct notify_bench *b, uint32_t frame_max);
 /* Sends one NOTIFY: the arguments of schemas/wire.def for "GET / HTTP/1.1", Host a.example, from 192.0.2.1, changed by row's members
  *   "args": {name: value}   string, number, true/false, null, {"bin": hex}, {"length": n} (a string of n 'a'), {"ip": text},
  *                           {"headers": [[name, value], ...]}
- *   "drop": [names]  "twice": name  "extra": {name: value}  "messages": 0
+ *   "drop": [names]  "twice": name  "extra": {name: value}  "messages": 0  "cut": bytes off the end
  * The answer: {"variables": {name: value}, "order": [names]}, each name once, those of HAProxy's process as "proc.<name>"; binary values are
  * arrays of strings (their lists' entries). NULL when
  * there was not exactly one well-formed ACK. The caller owns it. */

@@ -2,7 +2,9 @@
 #include "tests/unit/refuse_memory.h"
 
 #include <jansson.h>
+#include <openssl/evp.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
@@ -43,6 +45,11 @@ WRAPPED(pcre2_compile_context *, pcre2_compile_context_create_8, (pcre2_general_
 WRAPPED(pcre2_match_context *, pcre2_match_context_create_8, (pcre2_general_context *general), (general), NULL)
 WRAPPED(pcre2_match_data *, pcre2_match_data_create_8, (uint32_t n, pcre2_general_context *general), (n, general), NULL)
 WRAPPED(bool, rate_subject_hash, (struct str text, struct rate_subject *out), (text, out), false)
+WRAPPED(int, EVP_Digest, (const void *data, size_t len, unsigned char *out, unsigned *out_len, const EVP_MD *md, ENGINE *engine),
+        (data, len, out, out_len, md, engine), 0)
+WRAPPED(EVP_MD_CTX *, EVP_MD_CTX_new, (void), (), NULL)
+WRAPPED(void *, aligned_alloc, (size_t align, size_t size), (align, size), NULL)
+WRAPPED(FILE *, fdopen, (int fd, const char *mode), (fd, mode), NULL)
 WRAPPED(int, pthread_setspecific, (pthread_key_t key, const void *value), (key, value), -1)
 
 /* jansson lives in a library of its own, where the linker leads nothing elsewhere. */

@@ -5,7 +5,7 @@
 #include "common/base/str.h"
 
 /* From now on this thread's n-th request for memory, counted from 0, is refused, and no other: takes from arenas, calloc, values of jansson, the
- * contexts of PCRE2, values of threads, digests (REFUSABLE in the Makefile). */
+ * contexts of PCRE2, values of threads, digests, streams of files (REFUSABLE in the Makefile). */
 void refuse_memory(size_t n);
 /* The same without jansson, whose parser calls some refusals faults of the text. */
 void refuse_memory_of_ours(size_t n);

@@ -91,31 +91,64 @@ static void remembered(void)
     arena_release(&a);
 }
 
-/* Facts are whole or refused: never the one fingerprint without the other. */
+static bool has_both(const struct expr_viewer *v)
+{
+    return v->ja3.len == JA3_LEN && v->ja4.len == JA4_LEN;
+}
+
+/* Of a hello that was never seen before, which the next request brings again: what a digest failed for is not remembered. */
 static bool attempt(void *arg, size_t n)
 {
+    enum { UNSEEN = 20001 };
     char text[2048];
-    const struct request_args args = {.tls = true, .hello = hello_of(1, text, sizeof(text))};
+    const struct request_args args = {.tls = true, .hello = hello_of(UNSEEN + 7 * (unsigned)n, text, sizeof(text))};
     struct expr_viewer v;
     struct arena a;
-    bool *whole = (bool *)arg;
+    bool *sound = (bool *)arg;
 
     arena_init(&a, 16, 0);
     refuse_memory(n);
     const bool ok = handshake_facts(&args, &a, &v);
     const bool refused = refuse_memory_end();
 
-    *whole = *whole && (!ok || (v.ja3.len == JA3_LEN && v.ja4.len == JA4_LEN)) && (ok || refused);
+    *sound = *sound && (refused ? !ok || !has_both(&v) : ok && has_both(&v));
+    *sound = *sound && handshake_facts(&args, &a, &v) && has_both(&v);
     arena_release(&a);
     return refused;
 }
 
 static void without_memory(void)
 {
-    bool whole = true;
+    bool sound = true;
 
-    CU_ASSERT(refuse_memory_everywhere(attempt, &whole) >= 2);
-    CU_ASSERT(whole);
+    CU_ASSERT(refuse_memory_everywhere(attempt, &sound) >= 5);
+    CU_ASSERT(sound);
+}
+
+/* Whatever place in the table a hello without all of its digests is computed in, one that was there before is not taken for it. */
+static void half_remembered(void)
+{
+    enum { FIRST = 30001, OTHERS = 1000 /* many times the places of the table */ };
+    char text[2048], other[2048], ja3[JA3_LEN];
+    const struct request_args args = {.tls = true, .hello = hello_of(FIRST, text, sizeof(text))};
+    static struct client_hello direct;
+    struct expr_viewer v;
+    struct arena a;
+    bool same = client_hello_read(args.hello, &direct) && client_hello_ja3(&direct, ja3);
+
+    arena_init(&a, 4096, 0);
+    for (unsigned i = 1; i <= OTHERS; i++) {
+        const struct request_args next = {.tls = true, .hello = hello_of(FIRST + 7 * i, other, sizeof(other))};
+
+        same = same && handshake_facts(&args, &a, &v) && has_both(&v) && str_eq(v.ja3, (struct str){ja3, JA3_LEN});
+        refuse_memory(1); /* the second digest: JA3 is there, JA4 is not */
+        same = same && handshake_facts(&next, &a, &v) && v.ja3.len == JA3_LEN && v.ja4.len == 0;
+        same = refuse_memory_end() && same;
+        same = same && handshake_facts(&args, &a, &v) && has_both(&v) && str_eq(v.ja3, (struct str){ja3, JA3_LEN});
+        arena_reset(&a);
+    }
+    CU_ASSERT(same);
+    arena_release(&a);
 }
 
 void test_handshake_register(void)
@@ -123,5 +156,6 @@ void test_handshake_register(void)
     CU_pSuite s = CU_add_suite("handshake", NULL, NULL);
     CU_add_test(s, "of a handshake is told what HAProxy kept of it in the agreed form, and nothing without TLS", rows);
     CU_add_test(s, "a hello seen before has its own fingerprints, whichever were seen since (seed 1 2 3)", remembered);
-    CU_add_test(s, "where memory is refused there are no facts, never half of them", without_memory);
+    CU_add_test(s, "a hello seen before keeps its fingerprints where another one's could not be computed", half_remembered);
+    CU_add_test(s, "where memory is refused there are no facts, or one fingerprint less, and the next request has them all", without_memory);
 }

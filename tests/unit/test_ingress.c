@@ -195,6 +195,8 @@ static void connection_of(const json_t *row, struct ingress_connection *c)
     c->handshake.cert.present = json_is_true(json_object_get(h, "cert_present"));
     c->handshake.cert.verified = json_is_true(json_object_get(h, "cert_verified"));
     c->handshake.cert.subject = case_str(h, "cert_subject");
+    c->handshake.cert.issuer = case_str(h, "cert_issuer");
+    c->handshake.cert.serial = case_str(h, "cert_serial");
     c->handshake.cert.sha256 = case_str(h, "cert_sha256");
 }
 
@@ -345,6 +347,21 @@ static void takes_no_memory(void)
     start_over();
 }
 
+static void too_many_headers(void)
+{
+    static struct header items[HEADERS_MAX + 1];
+    struct headers headers = {.items = items, .n = HEADERS_MAX + 1};
+    const struct ingress_connection c = {.has_src = true};
+    struct ingress_client client = {.refusal = IDENTITY_SECRET};
+    struct ingress in;
+
+    CU_ASSERT_FATAL(ingress_read(&full_text, &arena, &in, &errors, &warnings));
+    CU_ASSERT(!ingress_identify(&in, &c, &headers, &arena, &client) && client.refusal == IDENTITY_SECRET);
+    headers.n = HEADERS_MAX;
+    CU_ASSERT(ingress_identify(&in, &c, &headers, &arena, &client));
+    start_over();
+}
+
 static bool read_refused(void *arg, size_t n)
 {
     struct ingress in = {.n_secrets = 77};
@@ -371,5 +388,6 @@ void test_ingress_register(void)
     CU_add_test(s, "a client is who trusted proxies say it is, and nobody where they do not say it well", requests);
     CU_add_test(s, "every refusal has rows", every_refusal_has_rows);
     CU_add_test(s, "a request in normal form takes no memory, and one that finds none is not let through", takes_no_memory);
+    CU_add_test(s, "a request with more headers than there may be is nobody's", too_many_headers);
     CU_add_test(s, "settings are read whole or not at all wherever memory is refused", refused_anywhere);
 }

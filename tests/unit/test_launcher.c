@@ -1,29 +1,25 @@
-/* The launcher's decisions: the children's environments, sizes by the machine's limits, versions, back-off, folders. */
+/* The launcher's decisions: sizes by the machine's limits, versions, back-off, folders. */
 #include <CUnit/CUnit.h>
 #include <errno.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "spoa/launcher/children.h"
-#include "spoa/launcher/environment.h"
 #include "spoa/launcher/haproxy_version.h"
 #include "spoa/launcher/limits.h"
-#include "spoa/launcher/peer_file.h"
 #include "spoa/launcher/run_dir.h"
-#include "spoa/settings_deployment.h"
 #include "tests/unit/cases.h"
 
-enum { VARIABLES_MAX = 48, PATH_CAP = 256 };
+enum { PATH_CAP = 256 };
 
-static struct arena arena;
 static char folder[64]; /* of this suite's files */
 
 static int set_up(void)
 {
-    arena_init(&arena, 4096, 0);
     snprintf(folder, sizeof(folder), "/tmp/edge-unit-XXXXXX");
     return mkdtemp(folder) == NULL;
 }
@@ -38,147 +34,7 @@ static int remove_one(const char *path, const struct stat *st, int kind, struct 
 
 static int tear_down(void)
 {
-    arena_release(&arena);
     return nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-}
-
-/* --- environments --- */
-
-static char **env_of(const json_t *row)
-{
-    static const char *const base[] = {"UPSTREAM_URL=http://127.0.0.1:8000", "POLICY_FILE=policy.json",
-                                       "CLIENT_IP_SOURCE=remote_addr"};
-    char **envp = ARENA_NEW_N(&arena, VARIABLES_MAX, char *);
-    json_t *value;
-    const char *name;
-    size_t n = 0;
-
-    CU_ASSERT_FATAL(envp != NULL);
-    json_object_foreach(json_object_get(row, "env"), name, value)
-    {
-        const size_t cap = strlen(name) + json_string_length(value) + 2;
-
-        envp[n] = arena_take_bytes(&arena, cap);
-        CU_ASSERT_FATAL(envp[n] != NULL && n < VARIABLES_MAX - 4);
-        snprintf(envp[n++], cap, "%s=%s", name, json_string_value(value));
-    }
-    for (size_t i = 0; i < sizeof(base) / sizeof(base[0]); i++) {
-        struct str copy;
-
-        CU_ASSERT_FATAL(arena_copy_str(&arena, str_of(base[i]), &copy));
-        envp[n] = arena_take_bytes(&arena, copy.len + 1);
-        CU_ASSERT_FATAL(envp[n] != NULL);
-        memcpy(envp[n++], copy.p, copy.len + 1);
-    }
-    return envp;
-}
-
-static void deploy(const json_t *row, struct deployment *d)
-{
-    struct errlist errors;
-    struct err e;
-
-    *d = (struct deployment){.envp = env_of(row),
-                             .haproxy_dir = "/share/haproxy",
-                             .run_dir = "/run/e",
-                             .max_inflight = 700,
-                             .has_ipv6 = json_is_true(json_object_get(row, "ipv6"))};
-    err_clear(&e);
-    CU_ASSERT_FATAL(errlist_init(&errors, 0));
-    CASE_CHECK_GOT(row, settings_load(&d->settings, SETTINGS_RUN, d->envp, &errors),
-                   errors.n > 0 ? str_of(errors.items[0].text) : STR_NONE);
-    CASE_CHECK_GOT(row, settings_split_upstream(d->settings.upstream_url, &d->upstream, &e), str_of(e.text));
-    d->ingress = settings_ingress(&d->settings, SETTINGS_RUN, NULL);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(d->ingress);
-    peer_list_read("EDGE_PROXY_PROTOCOL", d->settings.proxy_protocol, false, &arena, &d->balancers, &errors);
-    CASE_CHECK(row, errors.n == 0);
-    d->maxconn = limits_maxconn(d->max_inflight, d->settings.max_streams, false, UINT64_MAX);
-    errlist_release(&errors);
-}
-
-/* The values that the row wants are there, the nulls are not, and with "all" nothing else is. */
-static void check_env(const json_t *row, const char *member, char *const envp[])
-{
-    json_t *wants = json_object_get(row, member), *want;
-    const char *name;
-    size_t n = 0;
-
-    json_object_foreach(wants, name, want)
-    {
-        const char *got = settings_env(envp, name);
-
-        CASE_CHECK_GOT(row, json_is_null(want) ? got == NULL : got != NULL && strcmp(got, json_string_value(want)) == 0,
-                       str_of(got == NULL ? name : got));
-    }
-    while (envp[n] != NULL)
-        n++;
-    if (json_is_true(json_object_get(row, "all")))
-        CASE_CHECK(row, n == json_object_size(wants));
-}
-
-static void environments(void)
-{
-    json_t *rows = cases_load("tests/cases/launcher/environment.json"), *row;
-    size_t i;
-
-    json_array_foreach(rows, i, row)
-    {
-        struct deployment d;
-        char **envp;
-
-        deploy(row, &d);
-        CU_ASSERT_FATAL(environment_haproxy(&d, &arena, &envp));
-        check_env(row, "haproxy", envp);
-        CU_ASSERT_FATAL(environment_agent(&d, (struct agent_part){1, 9, false}, &arena, &envp));
-        check_env(row, "agent", envp);
-        arena_reset(&arena);
-    }
-    json_decref(rows);
-}
-
-static void agents_know_their_names(void)
-{
-    json_t *rows = cases_load("tests/cases/launcher/environment.json");
-    struct settings_edge s;
-    struct errlist errors;
-    struct deployment d;
-    char **envp;
-
-    CU_ASSERT_FATAL(errlist_init(&errors, 0));
-    deploy(json_array_get(rows, 0), &d);
-    CU_ASSERT_FATAL(environment_agent(&d, (struct agent_part){1, 9, true}, &arena, &envp));
-    CU_ASSERT(settings_load(&s, SETTINGS_SERVE, envp, &errors));
-    CU_ASSERT_EQUAL(s.agent_index, 1);
-    CU_ASSERT_EQUAL(s.ready_fd, 9);
-    CU_ASSERT_EQUAL(s.takes_over, 1);
-    CU_ASSERT_EQUAL(s.max_inflight, 700);
-    errlist_release(&errors);
-    json_decref(rows);
-    arena_reset(&arena);
-}
-
-static void environment_without_memory(void)
-{
-    json_t *rows = cases_load("tests/cases/launcher/environment.json");
-    char *untouched[] = {NULL}, **envp = untouched;
-    struct deployment d;
-    struct arena tight;
-    size_t enough;
-
-    deploy(json_array_get(rows, 0), &d);
-    arena_init(&tight, 64, 0);
-    CU_ASSERT_FATAL(environment_haproxy(&d, &tight, &envp));
-    enough = tight.used_bytes;
-    arena_release(&tight);
-    envp = untouched;
-    for (size_t limit = 1; limit < enough; limit += enough / 10) {
-        arena_init(&tight, 64, limit);
-        CU_ASSERT(!environment_haproxy(&d, &tight, &envp));
-        arena_release(&tight);
-    }
-    CU_ASSERT_PTR_EQUAL(envp, untouched);
-    json_decref(rows);
-    arena_reset(&arena);
 }
 
 /* --- limits --- */
@@ -240,6 +96,30 @@ static void caps(void)
                                 number(row, "maxconn"));
     }
     json_decref(rows);
+}
+
+static void machine(void)
+{
+    const uint64_t bytes = limits_physical_bytes();
+
+    CU_ASSERT(bytes >= UINT64_C(1) << 26 && limits_memory_bytes("/nonexistent", "/nonexistent", bytes) == bytes);
+    if (access("/proc/net", F_OK) == 0)
+        CU_ASSERT_EQUAL(limits_has_ipv6(), access("/proc/net/if_inet6", F_OK) == 0);
+}
+
+/* This process' own limit: few files, raised again to what it may be. */
+static void open_files(void)
+{
+    struct rlimit before, none, raised;
+
+    CU_ASSERT_FATAL(getrlimit(RLIMIT_NOFILE, &before) == 0);
+    none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
+    CU_ASSERT_FATAL(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    CU_ASSERT(!limits_has_ipv6());
+    CU_ASSERT_EQUAL(limits_raise_fds(), before.rlim_max);
+    CU_ASSERT(getrlimit(RLIMIT_NOFILE, &raised) == 0 && raised.rlim_cur == before.rlim_max);
+    CU_ASSERT_EQUAL(limits_raise_fds(), before.rlim_max);
+    CU_ASSERT_EQUAL(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 /* --- versions, back-off --- */
@@ -378,15 +258,10 @@ void test_launcher_register(void)
 {
     CU_pSuite s = CU_add_suite("launcher", set_up, tear_down);
 
-    CU_add_test(
-        s,
-        "HAProxy gets the derived variables, agents their settings, and neither a secret of the launcher's environment",
-        environments);
-    CU_add_test(s, "an agent accepts the environment that the launcher makes for it", agents_know_their_names);
-    CU_add_test(s, "an environment that finds no memory is refused and leaves the output alone",
-                environment_without_memory);
     CU_add_test(s, "the memory limit is the smallest of the control groups and the machine", memory_limits);
     CU_add_test(s, "caps follow from memory, HAProxy's connections from caps and open files", caps);
+    CU_add_test(s, "the machine's memory is all there is without control groups, and IPv6 is had where the kernel has it", machine);
+    CU_add_test(s, "as many files may be open as the process is allowed", open_files);
     CU_add_test(s, "HAProxy's version is read from what it says of itself", versions);
     CU_add_test(s, "a HAProxy that is too old, another program or none is refused with words", old_haproxy);
     CU_add_test(s, "a child that dies is started again at once, one that keeps dying ever later", backoff);

@@ -7,6 +7,8 @@
 
 #include "spoa/launcher/peer_file.h"
 #include "tests/unit/cases.h"
+#include "tests/unit/full_disk.h"
+#include "tests/unit/refuse_memory.h"
 
 enum { PATH_CAP = 256 };
 
@@ -88,12 +90,69 @@ static void peers_that_do_not_fit(void)
         snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s10.0.%d.%d", i > 0 ? "," : "", i / 256, i % 256);
     CU_ASSERT_FATAL(errlist_init(&faults, 0));
     peer_list_read("EDGE_X", list, false, &arena, &set, &faults);
-    CU_ASSERT(faults.n == 1 && strstr(faults.items[0].text, "at most 1024") != NULL);
+    CU_ASSERT(faults.n == 1 && strstr(faults.items[0].text, "at most 1024") != NULL && strcmp(faults.items[0].path, "/EDGE_X") == 0);
     errlist_release(&faults);
 
     err_clear(&e);
     CU_ASSERT(!peer_file_write("/nowhere/at/all", "peers", &set, &e));
     CU_ASSERT(strstr(e.text, "/nowhere/at/all/peers") != NULL);
+    arena_reset(&arena);
+}
+
+static bool write_refused(void *arg, size_t n)
+{
+    const struct addr_set *set = arg;
+    struct err e;
+
+    err_clear(&e);
+    refuse_memory(n);
+    const bool ok = peer_file_write(folder, "peers", set, &e), refused = refuse_memory_end();
+    CU_ASSERT(ok == !refused && (ok || strstr(e.text, "cannot make") != NULL));
+    return refused;
+}
+
+static void files_that_can_not_be_written(void)
+{
+    char long_folder[600];
+    struct addr_range range;
+    struct addr_set set;
+    struct err e;
+
+    CU_ASSERT_FATAL(addr_parse_cidr(STR("10.0.0.0/8"), &range));
+    addr_set_build(&set, &range, 1);
+    memset(long_folder, 'f', sizeof(long_folder) - 1);
+    long_folder[sizeof(long_folder) - 1] = '\0';
+    err_clear(&e);
+    CU_ASSERT(!peer_file_write(long_folder, "peers", &set, &e) && strstr(e.text, "shorter than 512 bytes") != NULL);
+    CU_ASSERT(refuse_memory_everywhere(write_refused, &set) >= 1);
+
+    err_clear(&e);
+    full_disk_begin();
+    CU_ASSERT(!peer_file_write(folder, "peers", &set, &e));
+    full_disk_end();
+    CU_ASSERT(strstr(e.text, "cannot write") != NULL);
+    err_clear(&e);
+    CU_ASSERT(peer_file_write(folder, "peers", &set, &e));
+}
+
+static bool list_refused(void *arg, size_t n)
+{
+    struct addr_set set = {0};
+    struct errlist faults;
+
+    (void)arg;
+    CU_ASSERT_FATAL(errlist_init(&faults, 0));
+    refuse_memory(n);
+    peer_list_read("EDGE_X", "10.0.0.0/8,::1", false, &arena, &set, &faults);
+    const bool refused = refuse_memory_end();
+    CU_ASSERT(refused ? faults.n == 1 && faults.items[0].code == ERR_NO_MEMORY && set.n == 0 : faults.n == 0 && set.n == 2);
+    errlist_release(&faults);
+    return refused;
+}
+
+static void lists_without_memory(void)
+{
+    CU_ASSERT(refuse_memory_everywhere(list_refused, NULL) >= 1);
     arena_reset(&arena);
 }
 
@@ -103,4 +162,6 @@ void test_peer_file_register(void)
 
     CU_add_test(s, "each list of peers is the file or the faults of its row", peers);
     CU_add_test(s, "too many peers and a folder that is not there are refused", peers_that_do_not_fit);
+    CU_add_test(s, "a file that can't be made or written whole is an error, never a shorter list", files_that_can_not_be_written);
+    CU_add_test(s, "a list that finds no memory is a fault, never an empty list", lists_without_memory);
 }

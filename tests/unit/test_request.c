@@ -3,6 +3,8 @@
 
 #include "tests/unit/cases.h"
 #include "tests/unit/notify.h"
+#include "tests/unit/policy_cases.h"
+#include "tests/unit/refuse_memory.h"
 
 static const char policy[] = "tests/cases/request/policy.json";
 static const char policy_next[] = "tests/cases/request/policy_next.json";
@@ -144,6 +146,73 @@ static void every_decision_is_counted_once(void)
     notify_bench_release(&bench);
 }
 
+/* --- memory --- */
+
+/* What HAProxy can do without: pages for its own errors, and what it keeps for all requests. */
+static bool is_optional(const char *name)
+{
+    return strncmp(name, "proc.", 5) == 0 || strncmp(name, "t_", 2) == 0 || strncmp(name, "ct_", 3) == 0;
+}
+
+static bool decides_the_same(const json_t *got, const json_t *wanted)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach((json_t *) (uintptr_t) wanted, name, value)
+        if (!is_optional(name) && !json_equal(json_object_get(got, name), value))
+            return false;
+    return true;
+}
+
+/* A request, and its answer as it is with memory. */
+struct wanted {
+    const json_t *row;
+    json_t *answer;
+};
+
+static void bench_of(const json_t *row)
+{
+    const json_t *own = json_object_get(row, "policy");
+    CU_ASSERT_FATAL(notify_bench_init(&bench, own == NULL ? policy : NULL));
+    CU_ASSERT_FATAL(own == NULL || notify_bench_publish_policy(&bench, policy_case_compile(own)));
+    CU_ASSERT_FATAL(notify_bench_reach(&bench, json_object_get(row, "reached")));
+}
+
+static bool request_refused(void *arg, size_t n)
+{
+    const struct wanted *w = arg;
+    bench_of(w->row);
+    bench.refuse_n = n;
+    bench.refuses = true;
+    json_t *answer = notify_send(&bench, w->row), *variables = json_object_get(answer, "variables");
+    const bool fails = json_integer_value(json_object_get(variables, "status")) == 503;
+    /* Without room for the request itself the connection ends, and HAProxy knows. */
+    CASE_CHECK(w->row, answer != NULL || (bench.refused && bench.context.n_requests == 0));
+    CASE_CHECK(w->row, (answer == NULL || fails) ? bench.refused && json_object_get(variables, "client_ip") == NULL
+                             : decides_the_same(variables, json_object_get(w->answer, "variables")));
+    json_decref(answer);
+    notify_bench_release(&bench);
+    return bench.refused;
+}
+
+static void no_request_is_forwarded_half_decided_where_memory_is_refused(void)
+{
+    json_t *rows = cases_load("tests/cases/request/memory.json"), *row;
+    size_t i;
+    json_array_foreach(rows, i, row)
+    {
+        struct wanted w = {.row = row};
+        bench_of(row);
+        w.answer = notify_send(&bench, row);
+        notify_bench_release(&bench);
+        if (CASE_CHECK(row, w.answer != NULL))
+            check_expected(row, w.answer);
+        CASE_CHECK(row, refuse_memory_everywhere(request_refused, &w) >= 5);
+        json_decref(w.answer);
+    }
+    json_decref(rows);
+}
+
 void test_request_register(void)
 {
     CU_pSuite s = CU_add_suite("request", NULL, NULL);
@@ -155,5 +224,6 @@ void test_request_register(void)
     CU_add_test(s, "counts survive a new policy whose rule is the same", counts_survive_a_new_policy_whose_rule_is_the_same);
     CU_add_test(s, "a new policy decides the next request", a_new_policy_decides_the_next_request);
     CU_add_test(s, "requests one after the other use one slot of the pool", requests_one_after_the_other_use_one_slot_of_the_pool);
+    CU_add_test(s, "security: no request is forwarded half decided where memory is refused", no_request_is_forwarded_half_decided_where_memory_is_refused);
     CU_add_test(s, "every decision is counted once", every_decision_is_counted_once);
 }

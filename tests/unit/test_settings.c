@@ -1,9 +1,10 @@
 /* Settings of an edge: rows of environments with the values or the faults they give; and UPSTREAM_URL in parts. */
 #include <CUnit/CUnit.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "common/base/arena.h"
-#include "spoa/settings.h"
+#include "spoa/settings_deployment.h"
 #include "tests/unit/cases.h"
 #include "tests/unit/refuse_memory.h"
 
@@ -301,6 +302,75 @@ static void refused_anywhere(void)
     CU_ASSERT(refuse_memory_everywhere(load_refused, NULL) > 5);
 }
 
+/* --- ingress --- */
+
+static bool ingress_refused(void *arg, size_t n)
+{
+    const struct settings_edge *s = arg;
+    struct errlist warnings;
+
+    CU_ASSERT_FATAL(errlist_init(&warnings, 0));
+    refuse_memory(n);
+    const struct ingress *in = settings_ingress(s, SETTINGS_SERVE, &warnings);
+    const bool refused = refuse_memory_end();
+    CU_ASSERT((in == NULL) == refused);
+    CU_ASSERT(refused || (in->source == CLIENT_IP_HEADER && warnings.n == 1));
+    errlist_release(&warnings);
+    return refused;
+}
+
+static bool logged_refused(void *arg, size_t n)
+{
+    const struct settings_edge *s = arg;
+
+    refuse_memory(n);
+    const struct ingress *in = settings_ingress_logged(s, SETTINGS_SERVE);
+    const bool refused = refuse_memory_end();
+    CU_ASSERT((in == NULL) == refused);
+    return refused;
+}
+
+static bool load_cloudfront(struct settings_edge *s)
+{
+    static char source[] = "CLIENT_IP_SOURCE=cloudfront", policy[] = "POLICY_FILE=p", dir[] = "EDGE_RUN_DIR=/run/edge";
+    char *envp[] = {source, policy, dir, NULL};
+    struct errlist errors;
+
+    CU_ASSERT_FATAL(errlist_init(&errors, 0));
+    const bool ok = settings_load(s, SETTINGS_SERVE, envp, &errors);
+    errlist_release(&errors);
+    return ok;
+}
+
+static void ingress_without_memory(void)
+{
+    struct settings_edge s;
+
+    CU_ASSERT_FATAL(load_cloudfront(&s));
+    CU_ASSERT(refuse_memory_everywhere(ingress_refused, &s) > 3);
+}
+
+/* Standard error is a file meanwhile. */
+static void ingress_logged(void)
+{
+    const int saved = dup(STDERR_FILENO);
+    FILE *log = tmpfile();
+    struct settings_edge s;
+    char text[4096];
+    size_t len;
+
+    CU_ASSERT_FATAL(load_cloudfront(&s) && saved >= 0 && log != NULL && dup2(fileno(log), STDERR_FILENO) >= 0);
+    CU_ASSERT(refuse_memory_everywhere(logged_refused, &s) > 3);
+    CU_ASSERT_FATAL(dup2(saved, STDERR_FILENO) >= 0);
+    close(saved);
+    rewind(log);
+    len = fread(text, 1, sizeof(text) - 1, log);
+    text[len] = '\0';
+    fclose(log);
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "\"level\":\"warn\""));
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "TRUSTED_PROXIES: is empty"));
+}
+
 void test_settings_register(void)
 {
     CU_pSuite s = CU_add_suite("settings", set_up, tear_down);
@@ -314,4 +384,6 @@ void test_settings_register(void)
     CU_add_test(s, "an upstream's URL is scheme, host and port, and anything else is refused without being quoted",
                 upstreams);
     CU_add_test(s, "settings are not accepted wherever memory is refused", refused_anywhere);
+    CU_add_test(s, "where memory is refused nobody is told how requests reach the edge", ingress_without_memory);
+    CU_add_test(s, "what of ingress can't be meant is logged as a warning that names its setting", ingress_logged);
 }
