@@ -218,7 +218,7 @@ static void refuse_unknown(struct load *l)
         if (suggestion != NULL)
             snprintf(text, sizeof(text), "is not a setting; did you mean %s?", suggestion);
         else
-            snprintf(text, sizeof(text), "is not a setting; names that begin with EDGE_ are reserved: unset it");
+            snprintf(text, sizeof(text), "is not a setting; names that begin with EDGE_ are reserved: unset it (`edge-spoa --help` lists all)");
         snprintf(name, sizeof(name), "%.*s", STR_ARG(str_cut_utf8(whole, sizeof(name) - 1)));
         fault(l, name, text);
     }
@@ -301,12 +301,15 @@ static void check_run_dir(struct load *l)
 
 static void check_upstream(struct load *l)
 {
-    struct upstream_addr upstream;
+    const char *authorities = settings_env(l->envp, "SSL_CERT_FILE");
+    struct upstream_addr upstream = {0};
     struct err e;
 
     err_clear(&e);
     if (l->s.upstream_url[0] != '\0' && !settings_split_upstream(l->s.upstream_url, &upstream, &e))
         fault(l, "UPSTREAM_URL", e.text);
+    if (upstream.tls && authorities != NULL)
+        check_pem(l, "SSL_CERT_FILE", authorities, "is not a readable file; name a PEM file of the authorities that an https upstream is verified with");
 }
 
 static void check_spop_listen(struct load *l)

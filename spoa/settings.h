@@ -55,7 +55,8 @@ void settings_print(FILE *f);
 /* Adds a fault for each address that `run` would listen on twice: of HAProxy's lists and of the agents. Names are compared as text. */
 void settings_check_clashes(const struct settings_edge *s, struct errlist *errors);
 
-/* Adds a fault for each of the settings of ingress that is none (common/policy/ingress.h), but where that setting has one already. */
+/* Adds a fault for each of the settings of ingress that is none (common/policy/ingress.h), for RUN those of EDGE_PROXY_PROTOCOL as well, but where
+ * that setting has one already. */
 void settings_check_ingress(const struct settings_edge *s, enum settings_use use, struct errlist *errors);
 
 /* Adds a fault for a VALKEY_URL that is none and for a VALKEY_TIMEOUT that EDGE_AGENT_TIMEOUT has no room for. */

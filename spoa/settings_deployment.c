@@ -34,10 +34,30 @@ static bool has_fault(const struct errlist *errors, const char *path)
     return false;
 }
 
+bool settings_balancers(const struct settings_edge *s, struct arena *a, struct addr_set *out, struct errlist *errors)
+{
+    if (ingress_read_peers("EDGE_PROXY_PROTOCOL", s->proxy_protocol, s->trust_any_peer == SETTING_SWITCH_TRUE, a, out, errors))
+        return true;
+    errlist_add(errors, ERR_NO_MEMORY, "", "no memory to read EDGE_PROXY_PROTOCOL");
+    return false;
+}
+
+/* What is found, but where that setting has a fault already. */
+static void add_found(struct errlist *errors, const struct errlist *found)
+{
+    const struct errlist earlier = {.items = errors->items, .n = errors->n};
+
+    for (size_t i = 0; i < found->n; i++)
+        if (!has_fault(&earlier, found->items[i].path))
+            errlist_add_err(errors, &found->items[i]);
+    errors->n_dropped += found->n_dropped;
+}
+
 /* A setting that could not be read at all is unset here, and what follows from that would only mislead. */
 void settings_check_ingress(const struct settings_edge *s, enum settings_use use, struct errlist *errors)
 {
     struct ingress ignored;
+    struct addr_set balancers;
     struct errlist found;
     struct arena scratch;
 
@@ -46,17 +66,10 @@ void settings_check_ingress(const struct settings_edge *s, enum settings_use use
         return;
     }
     arena_init(&scratch, BLOCK_BYTES, LIMIT_BYTES);
-    if (!read_ingress(s, use, &scratch, &ignored, &found, NULL)) {
-        const size_t n_before = errors->n;
-
-        for (size_t i = 0; i < found.n; i++) {
-            const struct errlist earlier = {.items = errors->items, .n = n_before};
-
-            if (!has_fault(&earlier, found.items[i].path))
-                errlist_add_err(errors, &found.items[i]);
-        }
-        errors->n_dropped += found.n_dropped;
-    }
+    (void)!read_ingress(s, use, &scratch, &ignored, &found, NULL); /* what is wrong is in found */
+    if (use == SETTINGS_RUN)
+        (void)!settings_balancers(s, &scratch, &balancers, &found);
+    add_found(errors, &found);
     arena_release(&scratch);
     errlist_release(&found);
 }

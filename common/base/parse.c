@@ -210,8 +210,8 @@ bool parse_u64(struct str s, uint64_t min, uint64_t max, uint64_t *out, const ch
     uint64_t value;
 
     if (!is_whole_number(s))
-        return err_set(e, ERR_BAD_VALUE, path, "\"%.*s\" is not a whole number (digits only, no leading zeros)",
-                       STR_ARG(shown(s)));
+        return err_set(e, ERR_BAD_VALUE, path, "\"%.*s\" is not a whole number from %ju to %ju (digits only, no leading zeros)",
+                       STR_ARG(shown(s)), (uintmax_t)min, (uintmax_t)max);
     if (!digits_value(s, &value) || value < min || value > max)
         return err_set(e, ERR_BAD_VALUE, path, "%.*s is out of range: must be between %ju and %ju", STR_ARG(shown(s)),
                        (uintmax_t)min, (uintmax_t)max);

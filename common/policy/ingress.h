@@ -51,6 +51,10 @@ enum { INGRESS_PROXIES_MAX = 1024, INGRESS_OWN_MAX = EXPR_N_SOURCES + 2 };
  * what is a source never reaches the upstream. The secret's header must be no source too. */
 MUSTUSE bool ingress_read(const struct ingress_text *text, struct arena *a, struct ingress *out, struct errlist *errors, struct errlist *warnings);
 
+/* A comma list of addresses and ranges (CIDR), such as that of the trusted proxies; an empty text is an empty set. setting: its name, for faults, one
+ * for each entry that can't stay; any_allowed: all of IPv4 or IPv6 may stand in it. *out is what could be read. False: no memory. */
+MUSTUSE bool ingress_read_peers(const char *setting, const char *text, bool any_allowed, struct arena *a, struct addr_set *out, struct errlist *errors);
+
 enum identity_refusal {
     IDENTITY_OK,
 #define IDENTITY_REFUSAL_ROW(id, name, meaning) IDENTITY_##id,

@@ -17,9 +17,7 @@ static struct str list_of(const char *text)
     return text == NULL || text[0] == '\0' ? STR_NONE : str_of(text);
 }
 
-/* ---- TRUSTED_PROXIES ---- */
-
-static const char proxies[] = "TRUSTED_PROXIES";
+/* ---- peers: TRUSTED_PROXIES, EDGE_PROXY_PROTOCOL ---- */
 
 /* All of IPv4, or of IPv6, whatever way it is written. */
 static bool is_everybody(const struct addr_range *range)
@@ -30,33 +28,33 @@ static bool is_everybody(const struct addr_range *range)
            (addr_parse_cidr(STR("::/0"), &v6) && addr_cmp(&range->first, &v6.first) == 0 && addr_cmp(&range->last, &v6.last) == 0);
 }
 
-static bool read_range(struct ingress_reading *r, struct str entry, struct addr_range *out)
+static bool read_range(struct ingress_reading *r, const char *setting, struct str entry, bool any_allowed, struct addr_range *out)
 {
     const struct str shown = str_cut_utf8(entry, INGRESS_SHOWN_MAX);
 
     if (entry.len == 0)
-        ingress_fault(r, proxies, "has an empty entry: write addresses and ranges with one comma between them");
+        ingress_fault(r, setting, "has an empty entry: write addresses and ranges with one comma between them");
     else if (!addr_parse_cidr(entry, out))
-        ingress_fault(r, proxies, "\"%.*s\" is neither an address nor a range such as 10.0.0.0/8 or 2001:db8::/32: no name, no port, and no bits "
+        ingress_fault(r, setting, "\"%.*s\" is neither an address nor a range such as 10.0.0.0/8 or 2001:db8::/32: no name, no port, and no bits "
                       "set behind the prefix", STR_ARG(shown));
-    else if (is_everybody(out) && !r->text->trust_any_peer)
-        ingress_fault(r, proxies, "\"%.*s\" trusts everybody, so that whoever reaches the edge says who they are: name the proxies' own ranges, or "
+    else if (is_everybody(out) && !any_allowed)
+        ingress_fault(r, setting, "\"%.*s\" trusts everybody, so that whoever reaches the edge says who they are: name the proxies' own ranges, or "
                       "set EDGE_TRUST_ANY_PEER=true where the network lets nobody else in", STR_ARG(shown));
     else
         return true;
     return false;
 }
 
-void ingress_read_proxies(struct ingress_reading *r)
+static void read_peers(struct ingress_reading *r, const char *setting, const char *text, bool any_allowed, struct addr_set *out)
 {
-    struct str list = list_of(r->text->trusted_proxies), left = list, entry;
+    struct str list = list_of(text), left = list, entry;
     struct addr_range *ranges;
     size_t n_entries = 0, n = 0;
 
     while (ingress_next_entry(&left, &entry))
         n_entries++;
     if (n_entries > INGRESS_PROXIES_MAX) {
-        ingress_fault(r, proxies, "has %zu entries: at most %d; join neighbours to ranges", n_entries, INGRESS_PROXIES_MAX);
+        ingress_fault(r, setting, "has %zu entries: at most %d; join neighbours to ranges", n_entries, INGRESS_PROXIES_MAX);
         return;
     }
     ranges = ARENA_NEW_N(r->a, n_entries, struct addr_range);
@@ -65,9 +63,22 @@ void ingress_read_proxies(struct ingress_reading *r)
         return;
     }
     while (ingress_next_entry(&list, &entry))
-        if (read_range(r, entry, &ranges[n]))
+        if (read_range(r, setting, entry, any_allowed, &ranges[n]))
             n++;
-    addr_set_build(&r->in.trusted, ranges, n);
+    addr_set_build(out, ranges, n);
+}
+
+void ingress_read_proxies(struct ingress_reading *r)
+{
+    read_peers(r, "TRUSTED_PROXIES", r->text->trusted_proxies, r->text->trust_any_peer, &r->in.trusted);
+}
+
+bool ingress_read_peers(const char *setting, const char *text, bool any_allowed, struct arena *a, struct addr_set *out, struct errlist *errors)
+{
+    struct ingress_reading r = {.a = a, .errors = errors};
+
+    read_peers(&r, setting, text, any_allowed, out);
+    return !r.no_memory;
 }
 
 /* ---- VIEWER_HEADERS ---- */

@@ -71,8 +71,9 @@ int cli_check(int argc, char **argv, char *const envp[])
         .command = "check",
         .details = "POLICY is a policy or a snapshot (JSON). All faults are reported at once, with the place in the file, as\n"
                    "  FILE:LINE:COLUMN: error: PATH: what is wrong and what would be right [code]\n"
-                   "Fields and key parts are judged for the deployment in the environment (CLIENT_IP_SOURCE, ALLOW_REGEX); where that is not\n"
-                   "set, every field counts as available. Nothing is written, no lock is taken, no connection is made.\n"
+                   "Fields and key parts are judged for the deployment in the environment (what `edge-spoa --help` marks with check); where neither\n"
+                   "CLIENT_IP_SOURCE nor VIEWER_HEADERS is set, every field counts as available. Nothing is written, no lock is taken, no connection\n"
+                   "is made.\n"
                    "Exit codes: 0 valid, 1 not valid (or warnings, with --strict), 2 the file can't be read.\n",
         .options = options,
         .n_options = sizeof options / sizeof options[0],

@@ -56,8 +56,8 @@ bool haproxy_version_check(const char *path, char *const envp[], struct err *e)
         return false;
     if (!haproxy_version_parse(answer, &v))
         return err_set(e, ERR_SETTING, "/EDGE_HAPROXY",
-                       "EDGE_HAPROXY: %s does not say which HAProxy it is (`%s -v`: \"%.*s\")", path, path,
-                       STR_ARG(str_cut_utf8(answer, 100)));
+                       "EDGE_HAPROXY: %s does not say which HAProxy it is (`%s -v`: \"%.*s\"); name the binary of HAProxy %d.%d or newer", path, path,
+                       STR_ARG(str_cut_utf8(answer, 100)), HAPROXY_MAJOR_MIN, HAPROXY_MINOR_MIN);
     if (v.major < HAPROXY_MAJOR_MIN || (v.major == HAPROXY_MAJOR_MIN && v.minor < HAPROXY_MINOR_MIN))
         return err_set(e, ERR_SETTING, "/EDGE_HAPROXY",
                        "EDGE_HAPROXY: %s is HAProxy %u.%u, which is too old: %d.%d or newer is needed", path, v.major,

@@ -3,84 +3,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { BITS = 128, PATH_BYTES = 512, SHOWN_BYTES = 64, PEERS_MAX = 1024 };
+enum { BITS = 128, PATH_BYTES = 512 };
 
 /* All of IPv4. */
 static const struct addr_range mapped = {
     .first = {{[10] = 0xff, [11] = 0xff}},
     .last = {{[10] = 0xff, [11] = 0xff, [12] = 0xff, [13] = 0xff, [14] = 0xff, [15] = 0xff}},
 };
-
-/* All of IPv4 or of IPv6. */
-static bool is_everybody(const struct addr_range *r)
-{
-    static const struct addr none = {{0}};
-    struct addr ones;
-
-    memset(ones.b, 0xff, sizeof(ones.b));
-    return (addr_cmp(&r->first, &mapped.first) == 0 && addr_cmp(&r->last, &mapped.last) == 0) ||
-           (addr_cmp(&r->first, &none) == 0 && addr_cmp(&r->last, &ones) == 0);
-}
-
-static void PRINTF_LIKE(3, 4) fault(struct errlist *faults, const char *setting, const char *fmt, ...)
-{
-    char path[ERR_PATH_MAX], text[ERR_TEXT_MAX];
-    va_list args;
-
-    va_start(args, fmt);
-    vsnprintf(text, sizeof(text), fmt, args);
-    va_end(args);
-    snprintf(path, sizeof(path), "/%s", setting);
-    errlist_add(faults, ERR_SETTING, path, "%s: %s", setting, text);
-}
-
-static bool read_entry(const char *setting, struct str entry, bool any_allowed, struct addr_range *out, struct errlist *faults)
-{
-    const struct str shown = str_cut_utf8(entry, SHOWN_BYTES);
-
-    if (!addr_parse_cidr(entry, out))
-        fault(faults, setting, "\"%.*s\" is neither an address nor a range such as 10.0.0.0/8 or 2001:db8::/32", STR_ARG(shown));
-    else if (is_everybody(out) && !any_allowed)
-        fault(faults, setting,
-              "\"%.*s\" lets whoever reaches the edge say who they are: name the balancers, or set EDGE_TRUST_ANY_PEER=true where the network lets "
-              "nobody else in",
-              STR_ARG(shown));
-    else
-        return true;
-    return false;
-}
-
-void peer_list_read(const char *setting, const char *text, bool any_allowed, struct arena *a, struct addr_set *out, struct errlist *faults)
-{
-    const struct str whole = str_of(text);
-    struct addr_range *ranges;
-    size_t n = 0, n_entries = whole.len > 0;
-
-    for (size_t i = 0; i < whole.len; i++)
-        n_entries += whole.p[i] == ',';
-    if (n_entries > PEERS_MAX) {
-        fault(faults, setting, "%zu entries are too many: at most %d; join neighbours to ranges", n_entries, PEERS_MAX);
-        return;
-    }
-    ranges = ARENA_NEW_N(a, n_entries, struct addr_range);
-    if (ranges == NULL) {
-        errlist_add(faults, ERR_NO_MEMORY, "", "no memory for the entries of %s", setting);
-        return;
-    }
-    for (size_t at = 0; n_entries > 0; n_entries--) {
-        const struct str tail = str_sub(whole, at, whole.len), part = str_sub(tail, 0, str_find_byte(tail, ','));
-
-        if (read_entry(setting, str_trim(part), any_allowed, &ranges[n], faults))
-            n++;
-        at += part.len + 1;
-    }
-    addr_set_build(out, ranges, n);
-}
 
 /* The largest CIDR that begins with first and ends at last or before; *end is its end. */
 static unsigned widest(const struct addr *first, const struct addr *last, struct addr *end)

@@ -64,8 +64,8 @@ bool run_dir_open(struct run_dir *d, const char *wanted, const char *temp, struc
     } else {
         snprintf(d->path, sizeof(d->path), "%s", wanted);
         if (mkdir(d->path, S_IRWXU) != 0 && errno != EEXIST)
-            return err_set(e, ERR_SETTING, "/EDGE_RUN_DIR", "EDGE_RUN_DIR: cannot make %s: %s", d->path,
-                           strerror(errno));
+            return err_set(e, ERR_SETTING, "/EDGE_RUN_DIR", "EDGE_RUN_DIR: cannot make %s: %s; name a folder that is there, or one in a folder "
+                           "that can be written to", d->path, strerror(errno));
     }
     if (lock(d, e))
         return true;

@@ -8,7 +8,6 @@
 #include "common/base/log.h"
 #include "spoa/launcher/launcher_priv.h"
 #include "spoa/launcher/limits.h"
-#include "spoa/launcher/peer_file.h"
 #include "spoa/settings_deployment.h"
 
 static void say_faults(const struct errlist *faults)
@@ -153,7 +152,8 @@ int setup_deployment(struct deployment *d, char *const envp[], struct arena *a)
             size_caps(d, &faults);
         else
             errlist_add(&faults, ERR_NO_MEMORY, "", "no memory to read how requests reach this deployment");
-        peer_list_read("EDGE_PROXY_PROTOCOL", d->settings.proxy_protocol, d->settings.trust_any_peer == SETTING_SWITCH_TRUE, a, &d->balancers, &faults);
+        if (!settings_balancers(&d->settings, a, &d->balancers, &faults))
+            status = 2;
     }
     if (faults.n > 0)
         status = 2;

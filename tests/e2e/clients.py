@@ -43,11 +43,17 @@ class Response:
         return json.loads(self.body)
 
 
-def tls_context(alpn):
+def tls_context(alpn=None, version=None, pem=None):
+    """alpn: what is offered; version: the only one of TLS; pem: the client's certificate with its key. Each may be left out."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE  # the certificate is made for the test run
-    context.set_alpn_protocols([alpn])
+    if alpn:
+        context.set_alpn_protocols([alpn])
+    if version:
+        context.minimum_version = context.maximum_version = version
+    if pem:
+        context.load_cert_chain(pem)
     return context
 
 
@@ -298,6 +304,10 @@ PROTOCOLS = {
     "tls-h1": lambda edge, **peer: Http1(edge.tls_port, tls=True, **peer),
     "tls-h2": lambda edge, **peer: Http2(edge.tls_port, tls=True, **peer),
 }
+
+
+def port_of(edge, protocol):
+    return edge.tls_port if protocol.startswith("tls-") else edge.port
 
 
 def client(edge, protocol="h1", **peer):

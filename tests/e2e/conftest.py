@@ -5,7 +5,9 @@ import re
 import pytest
 
 import edge as edges
+from authority import Authority
 from certs import make_cert
+from policies import policy
 from upstream import Upstream
 
 LOGS = edges.ROOT / "build/e2e-logs"
@@ -21,6 +23,18 @@ def cert(tmp_path_factory):
 def upstream():
     with Upstream() as u:
         yield u
+
+
+@pytest.fixture(scope="module")
+def edge(upstream, cert):
+    """With a policy that has no rules; most files have one of their own."""
+    with edges.Edge(policy(), upstream.url, cert=cert) as e:
+        yield e
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("authority"))
 
 
 @pytest.hookimpl(hookwrapper=True)

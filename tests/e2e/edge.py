@@ -326,6 +326,11 @@ class Edge:
 
     # --- its processes ---
 
+    def stat(self, kind, column):
+        """{proxy: value of that column of `show stat`} for all of a kind, FRONTEND or BACKEND."""
+        rows = [line.split(",") for line in self.haproxy_command("show stat").lstrip("# ").splitlines() if line]
+        return {row[0]: row[rows[0].index(column)] for row in rows[1:] if row[1] == kind}
+
     def processes(self):
         return session_processes(self.process.pid)
 

@@ -41,9 +41,13 @@ class Hello:
         body = self.body(kind)
         return [] if body is None else numbers(body[length_bytes:], width)
 
-    def alpn(self):
-        body = self.body(16)
-        return None if body is None else body[3 : 3 + body[2]]
+    def protocols(self):
+        """Those offered by ALPN."""
+        names, found = (self.body(16) or b"")[2:], []
+        while names:
+            found.append(names[1 : 1 + names[0]])
+            names = names[1 + names[0] :]
+        return found
 
 
 def numbers(data, width=2):
@@ -86,6 +90,6 @@ def ja4(hello):
     signatures = in_hex(no_grease(hello.list_of(13, 2)))
     extensions = in_hex(sorted(kind for kind in kinds if kind not in (0, 16)))
     return (
-        f"t{VERSIONS.get(version, '00')}{'d' if 0 in kinds else 'i'}{min(len(ciphers), 99):02}{min(len(kinds), 99):02}{ja4_alpn(hello.alpn())}"
+        f"t{VERSIONS.get(version, '00')}{'d' if 0 in kinds else 'i'}{min(len(ciphers), 99):02}{min(len(kinds), 99):02}{ja4_alpn(next(iter(hello.protocols()), None))}"
         f"_{digest(in_hex(sorted(ciphers)))}_{digest(extensions + ('_' + signatures if extensions and signatures else ''))}"
     )

@@ -11,7 +11,6 @@ Over HTTP/1 it is upstream.py's, and switches to an echo where asked for a WebSo
 Anything else is answered with JSON of exactly what was received, as upstream.py does.
 """
 
-import base64
 import hashlib
 import json
 import socket
@@ -24,8 +23,8 @@ import h2.exceptions
 from faulty_upstream import FaultyUpstream
 from tls_upstream import NamedUpstream
 from upstream import Gone
+from websocket import accept_of
 
-WEBSOCKET_GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"  # RFC 6455 1.3; HAProxy checks the answer
 PREFACE = b"PRI * HTTP/2.0"
 GRPC = [(":status", "200"), ("content-type", "application/grpc")]
 GRPC_OK = [("grpc-status", "0"), ("grpc-message", "fine"), ("x-trailer", "a"), ("x-trailer", "b")]
@@ -144,7 +143,7 @@ def switches(sock, request):
     headers = {name.lower(): value for name, value in request["headers"]}
     if headers.get("upgrade", "").lower() != "websocket":
         return False
-    accept = base64.b64encode(hashlib.sha1(headers["sec-websocket-key"].encode() + WEBSOCKET_GUID).digest())
+    accept = accept_of(headers["sec-websocket-key"]).encode()  # HAProxy checks it
     sock.sendall(b"HTTP/1.1 101 Switching\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: %s\r\n\r\n" % accept)
     while data := sock.recv(65536):
         sock.sendall(data)

@@ -8,7 +8,7 @@ import subprocess
 
 import hpack
 
-from clients import Closed, Http1, connect
+from clients import Closed, connect, port_of
 from edge import BINARY
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -24,14 +24,6 @@ def fresh():
     return f"/marked/{next(numbers)}/here"
 
 
-def port_of(edge, protocol):
-    return edge.tls_port if protocol.startswith("tls-") else edge.port
-
-
-def http1(edge, protocol):
-    return Http1(port_of(edge, protocol), tls=protocol.startswith("tls-"))
-
-
 def own_answer(c, own=None):
     """What a kept connection says to one more request: 200 with that very request in it, or nothing because it is closed."""
     own = own or fresh()
@@ -45,9 +37,8 @@ def own_answer(c, own=None):
 
 def idle(edge):
     """Whether nothing is left of any client's connection."""
-    lines = edge.haproxy_command("show stat").lstrip("# ").splitlines()
-    column = lines[0].split(",").index("scur")
-    return all(line.split(",")[column] == "0" for line in lines[1:] if line.startswith(("edge,FRONTEND", "plain,BACKEND", "body,BACKEND")))
+    requests = edge.stat("BACKEND", "scur")
+    return {edge.stat("FRONTEND", "scur")["edge"], requests["plain"], requests["body"]} == {"0"}
 
 
 # --- HTTP/2 ---

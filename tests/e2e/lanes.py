@@ -5,7 +5,7 @@ import asyncio
 
 import h2.events
 
-from clients import Closed, Frames, Response, StreamReset, Unprocessed, h2_state, render1, tls_context
+from clients import Closed, Frames, Response, StreamReset, Unprocessed, h2_state, port_of, render1, tls_context
 
 
 def settle(future, result=None, error=None):
@@ -154,7 +154,7 @@ async def open_lane(edge, protocol):
     _, lane = await asyncio.get_running_loop().create_connection(
         Lane1 if alpn == "http/1.1" else lambda: Lane2(scheme),
         "127.0.0.1",
-        edge.tls_port if tls else edge.port,
+        port_of(edge, protocol),
         ssl=tls_context(alpn) if tls else None,
         server_hostname="edge.test" if tls else None,
     )

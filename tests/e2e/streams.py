@@ -317,9 +317,8 @@ class WebSocket(Client):
 
 def at_once(edge, *backends):
     """Requests that are counted in these backends now; without any, those that hold stream slots."""
-    rows = [line.split(",") for line in edge.haproxy_command("show stat").splitlines() if line]
-    column = rows[0].index("scur")
-    return sum(int(row[column]) for row in rows[1:] if row[0] in (backends or STREAM_BACKENDS) and row[1] == "BACKEND")
+    now = edge.stat("BACKEND", "scur")
+    return sum(int(now[name]) for name in backends or STREAM_BACKENDS)
 
 
 def learn_pages(edge):

@@ -8,29 +8,20 @@ import pytest
 from clients import Http1, Http2, fetch
 from edge import poll
 from haproxy_alone import HAProxy
-from upstream import Upstream
+from upstream import Holding, Upstream
 
 AT_ONCE = 40
 THREADS = 2
 STREAM = [("Accept", "text/event-stream")]
 
 
-class Holding(Upstream):
-    """Answers what is under /hold only when it is told to."""
-
-    def __init__(self):
-        self.released = threading.Event()
-        super().__init__()
-
-    def respond(self, sock, request):
-        if request["target"].startswith("/hold"):
-            self.released.wait(60)
-        return super().respond(sock, request)
+class HoldingUpstream(Holding, Upstream):
+    pass
 
 
 @pytest.fixture
 def holding():
-    with Holding() as u:
+    with HoldingUpstream() as u:
         yield u
         u.released.set()
 
@@ -88,13 +79,13 @@ def check_cap(haproxy, upstream, protocol, target, cap, headers=()):
 @pytest.mark.parametrize("protocol", ["h1", "h2"])
 def test_no_more_requests_pass_at_once_than_the_cap_says(holding, protocol):
     with edge(holding, EDGE_CAP_ORDINARY="5") as haproxy:
-        check_cap(haproxy, holding, protocol, "/hold/plain", 5)
+        check_cap(haproxy, holding, protocol, "/held/plain", 5)
 
 
 @pytest.mark.parametrize("protocol", ["h1", "h2"])
 def test_no_more_streams_pass_at_once_than_their_own_cap_says(holding, protocol):
     with edge(holding, EDGE_CAP_STREAMS="5") as haproxy:
-        check_cap(haproxy, holding, protocol, "/hold/stream", 5, STREAM)
+        check_cap(haproxy, holding, protocol, "/held/stream", 5, STREAM)
 
 
 @pytest.mark.parametrize("protocol", ["h1", "h2"])
@@ -103,8 +94,8 @@ def test_the_agent_raises_and_lowers_the_caps_while_requests_are_served(holding,
         for cap in (12, 3, 9):
             haproxy.agent.always = {"proc.cap_ord": cap, "proc.cap_str": cap + 4}
             assert fetch(haproxy, "GET", f"/tell/{cap}").status == 200
-            check_cap(haproxy, holding, protocol, f"/hold/plain/{cap}", cap)
-            check_cap(haproxy, holding, protocol, f"/hold/stream/{cap}", cap + 4, STREAM)
+            check_cap(haproxy, holding, protocol, f"/held/plain/{cap}", cap)
+            check_cap(haproxy, holding, protocol, f"/held/stream/{cap}", cap + 4, STREAM)
 
 
 def with_body_to_come(haproxy, n):
@@ -131,9 +122,9 @@ def test_requests_with_and_without_a_body_count_together_and_streams_apart(holdi
 
 def test_an_ordinary_request_passes_while_streams_are_at_their_cap(holding):
     with edge(holding, EDGE_CAP_ORDINARY="1", EDGE_CAP_STREAMS="1") as haproxy:
-        thread = threading.Thread(target=fetch, args=(haproxy, "GET", "/hold/stream", STREAM), daemon=True)
+        thread = threading.Thread(target=fetch, args=(haproxy, "GET", "/held/stream", STREAM), daemon=True)
         thread.start()
-        poll(lambda: holding.seen("/hold/stream"), "the upstream has the stream")
+        poll(lambda: holding.seen("/held/stream"), "the upstream has the stream")
         assert fetch(haproxy, "GET", "/second", STREAM).status == 503
         assert fetch(haproxy, "GET", "/ordinary").status == 200
         holding.released.set()

@@ -8,10 +8,10 @@ import subprocess
 import pytest
 
 from certs import make_client_certs
-from clients import fetch
+from clients import fetch, tls_context
 from edge import Edge
 from policies import header_rule, policy
-from tls_clients import MODES, client_context, curl, get_with
+from tls_clients import MODES, curl, get_with
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +94,7 @@ def test_without_a_certificate_there_is_nothing_to_see(optional, protocol):
 @pytest.mark.parametrize("name, verified", [("good", True), ("self", False)])
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 def test_a_resumed_session_keeps_its_certificate(optional, clients, version, name, verified):
-    context = client_context(version, clients / f"{name}.pem")
+    context = tls_context(version=version, pem=clients / f"{name}.pem")
     first, session, _ = get_with(context, optional.tls_port)
     second, _, resumed = get_with(context, optional.tls_port, session)
     assert resumed and [only_its_own(cert_facts(body), name) for body in (first, second)] == [wanted(name, verified)] * 2

@@ -8,7 +8,6 @@ import time
 import pytest
 
 from agent_faults import FAULTS, both_up, reload
-from clients import fetch
 from edge import Edge, poll
 from load import Load
 from policies import policy

@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from agent_faults import up_servers
 from clients import Closed, Http1, client, fetch, render1
 from edge import Edge, Ports, poll
 from faults import NoAgent
@@ -226,12 +227,6 @@ def test_a_frozen_active_agent_is_replaced_by_the_standby(upstream):
             assert managed(response.json()) != []
         finally:
             os.kill(agent, signal.SIGCONT)
-
-
-def up_servers(edge):
-    """Names of the agents that HAProxy holds for usable."""
-    rows = [line.split(" ") for line in edge.haproxy_command("show servers state agents").splitlines()]
-    return {row[3] for row in rows if len(row) > 5 and row[1] == "agents" and row[5] == "2"}
 
 
 def test_an_upstream_that_takes_too_long_is_a_504(closed, slow_answer):

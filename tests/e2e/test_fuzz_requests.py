@@ -8,10 +8,9 @@ import re
 
 import pytest
 
-from clients import connect
-from edge import Edge, poll
-from hostile import idle, port_of
-from policies import policy
+from clients import connect, port_of
+from edge import poll
+from hostile import idle
 from reference_http1 import path_of, read
 from shapes import managed
 
@@ -119,12 +118,6 @@ def check_sequence(edge, upstream, protocol, seed):
         same = [i for i, r in enumerate(rest) if (r.method, r.path, r.body_len) == (request["method"], path_of(request["target"]), request["body_len"])]
         assert same or doubtful, f"nobody asked for {request['method']} {request['target']} with {request['body_len']} bytes: {meant}"
         rest = rest[same[0] + 1 :] if same else []
-
-
-@pytest.fixture(scope="module")
-def edge(upstream, cert):
-    with Edge(policy(), upstream.url, cert=cert) as e:
-        yield e
 
 
 @pytest.mark.parametrize("protocol, seeds", [("h1", range(400)), ("tls-h1", range(400, 500))])

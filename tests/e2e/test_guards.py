@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from clients import Closed, StreamReset, fetch, render1
+from clients import Closed, StreamReset, client, fetch, render1
 from edge import Edge
 from haproxy_alone import HAProxy
-from hostile import fresh, http1, simulated
+from hostile import fresh, simulated
 from policies import policy
 from shapes import managed
 
@@ -16,12 +16,6 @@ ALL = ["h1", "h2", "tls-h1", "tls-h2"]
 HOSTS = json.loads(Path("tests/cases/policy/hosts.json").read_text())
 BYTES = json.loads(Path("tests/cases/policy/header_bytes.json").read_text())
 PROTOCOLS = pytest.mark.parametrize("protocol", ALL)
-
-
-@pytest.fixture(scope="module")
-def edge(upstream, cert):
-    with Edge(policy(), upstream.url, cert=cert) as e:
-        yield e
 
 
 def status_of(edge, target, headers=(), protocol="h1", host="edge.test"):
@@ -76,7 +70,7 @@ def test_simulate_refuses_the_methods_that_the_edge_refuses(edge, method):
 @pytest.mark.parametrize("version, status", [("1.0", 200), ("1.1", 400), ("1.2", 400), ("2.0", 400)])
 def test_http_1_0_alone_may_have_no_host(edge, upstream, version, status, line):
     target = fresh()
-    with http1(edge, "h1") as c:
+    with client(edge, "h1") as c:
         c.send(f"GET {target} HTTP/{version}\r\n{line}\r\n".encode())
         response = c.receive()
     assert response.status == status
@@ -164,7 +158,7 @@ def test_a_limit_of_header_bytes_holds_to_the_byte(limited, upstream, protocol):
 
 def test_what_is_larger_has_a_line_that_says_so_and_its_connection_goes_on(limited):
     target = fresh()
-    with http1(limited, "h1") as c:
+    with client(limited, "h1") as c:
         assert c.request("POST", target, sized(LIMIT + 1, target), body=b"b" * 5000).status == 431
         assert c.request("GET", "/after/too-large").json()["target"] == "/after/too-large"
     line = limited.record_of(target)
@@ -209,7 +203,7 @@ INTERNALS = (b"haproxy", b"spoe", b"spop", b"agent", b"edge-spoa", b"127.0.0.1",
 def test_an_answer_before_a_policy_is_never_cached_grants_nothing_and_names_no_internals(edge, upstream, protocol, case):
     data, status, by_agent = EARLY[case]
     before = len(upstream.requests)
-    with http1(edge, protocol) as c:
+    with client(edge, protocol) as c:
         c.send(data + b"\r\n")
         response = c.receive()
     assert response.status == status

@@ -7,10 +7,10 @@ import signal
 
 import pytest
 
-from clients import Closed, StreamReset, fetch
+from clients import Closed, StreamReset, client, fetch
 from edge import Edge, poll
 from haproxy_alone import HAProxy
-from hostile import END_HEADERS, DATA, Wire2, frame, fresh, headers, http1, plain
+from hostile import END_HEADERS, DATA, Wire2, frame, fresh, headers, plain
 from policies import policy
 from shapes import FORGED, SHAPES, managed, same_name, shaped
 
@@ -21,12 +21,6 @@ EVIL = [(name, "evil") for name in FORGED]
 LOOKALIKES = [("Transfer_Encoding", "evil"), ("Content_Length", "1"), ("Transfer.Encoding", "evil"), ("HTTP2-Settings", "evil"), ("Http2_Settings", "evil")]
 WEBSOCKET = "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
 IDENTITY = {"x-edge-client-ip": "127.0.0.1", "x-forwarded-for": "127.0.0.1", "x-forwarded-host": "edge.test"}
-
-
-@pytest.fixture(scope="module")
-def edge(upstream, cert):
-    with Edge(policy(), upstream.url, cert=cert) as e:
-        yield e
 
 
 def forged(shape, protocol):
@@ -133,7 +127,7 @@ def test_a_client_takes_no_header_away_by_naming_it_in_connection(edge, protocol
 @pytest.mark.parametrize("protocol", ["h1", "tls-h1"])
 def test_a_websocket_carries_no_other_connection_option(edge, upstream, protocol):
     target = fresh()
-    with http1(edge, protocol) as c:
+    with client(edge, protocol) as c:
         c.send(f"GET {target} HTTP/1.1\r\nHost: edge.test\r\nConnection: Upgrade, X-Edge-Client-IP\r\n{WEBSOCKET}\r\n".encode())
         poll(lambda: upstream.seen(target), "the upstream has it")
     (received,) = upstream.seen(target)

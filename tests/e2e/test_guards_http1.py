@@ -5,19 +5,12 @@ import contextlib
 
 import pytest
 
-from clients import Closed
-from edge import Edge, poll
+from clients import Closed, client
+from edge import poll
 from haproxy_alone import HAProxy
-from hostile import PROTOCOLS1, fresh, http1, idle, own_answer
-from policies import policy
+from hostile import PROTOCOLS1, fresh, idle, own_answer
 
 PROTOCOLS = pytest.mark.parametrize("protocol", PROTOCOLS1)
-
-
-@pytest.fixture(scope="module")
-def edge(upstream, cert):
-    with Edge(policy(), upstream.url, cert=cert) as e:
-        yield e
 
 
 def post(*lines, body=b"", version=b"1.1", first=b"POST %s HTTP/"):
@@ -114,7 +107,7 @@ FRAMING = ("transfer_encoding", "content_length")
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_request_whose_framing_or_form_is_doubtful_is_refused_and_its_connection_stays_in_step(edge, upstream, protocol, name):
     target = fresh()
-    with http1(edge, protocol) as c:
+    with client(edge, protocol) as c:
         c.send(REFUSED[name].replace(b"%s", target.encode()))
         try:
             status = c.receive().status
@@ -130,7 +123,7 @@ def test_a_request_whose_framing_or_form_is_doubtful_is_refused_and_its_connecti
 def test_what_has_one_reading_only_reaches_the_upstream_in_that_reading(edge, upstream, protocol, name):
     data, size = PASSED[name]
     target = fresh()
-    with http1(edge, protocol) as c:
+    with client(edge, protocol) as c:
         c.send(data.replace(b"%s", target.encode()))
         assert c.receive().status == 200
         own_answer(c)
@@ -148,7 +141,7 @@ def test_a_request_hidden_by_two_lengths_is_nobodys(edge, upstream, protocol, be
     """The one that ends at the last chunk is answered; what stands behind it is not, since RFC 9112 6.1 ends the connection."""
     target, hidden = fresh(), fresh()
     rest = f"GET {hidden} HTTP/1.1\r\nHost: edge.test\r\n\r\n".encode()
-    with http1(edge, protocol) as c:
+    with client(edge, protocol) as c:
         c.send(f"POST {target} HTTP/1.1\r\nHost: edge.test\r\n{behind % (5 + len(rest))}\r\n\r\n0\r\n\r\n".encode() + rest)
         response = c.receive()
         assert (response.json()["target"], response.get("connection")) == (target, "close")
@@ -160,7 +153,7 @@ def test_a_request_hidden_by_two_lengths_is_nobodys(edge, upstream, protocol, be
 @PROTOCOLS
 def test_pipelined_requests_get_their_own_answers_in_order(edge, protocol):
     targets = [fresh() for _ in range(20)]
-    with http1(edge, protocol) as c:
+    with client(edge, protocol) as c:
         c.send(b"".join(f"GET {t} HTTP/1.1\r\nHost: {'a:x' if i % 3 == 1 else 'a'}\r\n\r\n".encode() for i, t in enumerate(targets)))
         for i, target in enumerate(targets):
             response = c.receive()
@@ -178,7 +171,7 @@ BODIES = {"none": b"\r\n", "whole": b"Content-Length: 3\r\n\r\nabc", "chunks": b
 def test_a_refused_request_leaves_a_connection_that_is_in_step_or_closed(edge, upstream, protocol, why, body):
     before = len(upstream.requests)
     host = "edge.test:443" if why.startswith("CONNECT") else "edge.test"
-    with http1(edge, protocol) as c:
+    with client(edge, protocol) as c:
         c.send(f"{why} HTTP/1.1\r\nHost: {host}\r\n".encode() + BODIES[body])
         assert c.receive().status == 400
         went_on = own_answer(c)
@@ -195,7 +188,7 @@ def test_what_follows_a_connect_is_no_request(edge, upstream, cert, protocol, mo
     hidden = f"GET {fresh()} HTTP/1.1\r\nHost: edge.test\r\n\r\n"
     address = {"EDGE_UPSTREAM_ADDR": f"127.0.0.1:{upstream.port}"}
     before = len(upstream.requests)
-    with contextlib.nullcontext(edge) if mode == "agent" else HAProxy({**address, **ALONE[mode]}, cert) as asked, http1(asked, protocol) as c:
+    with contextlib.nullcontext(edge) if mode == "agent" else HAProxy({**address, **ALONE[mode]}, cert) as asked, client(asked, protocol) as c:
         c.send(f"CONNECT edge.test:443 HTTP/1.1\r\nHost: edge.test:443\r\nContent-Length: {len(hidden)}\r\n\r\n{hidden}".encode())
         response = c.receive()
         assert response.status in (400, 431, 503) and response.get("connection") == "close"
@@ -208,7 +201,7 @@ def test_what_follows_a_connect_is_no_request(edge, upstream, cert, protocol, mo
 @pytest.mark.parametrize("mode", ["closed", "open"])
 def test_chunks_in_http_1_0_reach_nobody_without_an_agent_either(upstream, cert, protocol, mode):
     address, target = {"EDGE_UPSTREAM_ADDR": f"127.0.0.1:{upstream.port}"}, fresh()
-    with HAProxy({**address, **ALONE[mode]}, cert) as haproxy, http1(haproxy, protocol) as c:
+    with HAProxy({**address, **ALONE[mode]}, cert) as haproxy, client(haproxy, protocol) as c:
         c.send(f"POST {target} HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n".encode() + CHUNK)
         response = c.receive()
         assert (response.status, response.get("cache-control")) == (503 if mode == "closed" else 400, "no-store")
@@ -221,9 +214,9 @@ def test_chunks_in_http_1_0_reach_nobody_without_an_agent_either(upstream, cert,
 @PROTOCOLS
 def test_a_client_that_leaves_within_its_headers_reaches_nobody(edge, upstream, protocol):
     target = fresh()
-    with http1(edge, protocol) as c:
+    with client(edge, protocol) as c:
         c.send(f"GET {target} HTTP/1.1\r\nHost: edge.t".encode())
-    with http1(edge, protocol) as c:
+    with client(edge, protocol) as c:
         assert own_answer(c)
     assert not upstream.seen(target)
 
@@ -232,9 +225,9 @@ def test_a_client_that_leaves_within_its_headers_reaches_nobody(edge, upstream, 
 @pytest.mark.parametrize("framing", ["Content-Length: 1000", "Transfer-Encoding: chunked"])
 def test_a_body_that_breaks_off_is_never_completed(edge, upstream, protocol, framing):
     target = fresh()
-    with http1(edge, protocol) as c:
+    with client(edge, protocol) as c:
         c.send(f"POST {target} HTTP/1.1\r\nHost: edge.test\r\n{framing}\r\n\r\n3e8\r\nhalf".encode())
-    with http1(edge, protocol) as c:
+    with client(edge, protocol) as c:
         assert own_answer(c)
     poll(lambda: idle(edge), "nothing is left of it")
     assert not upstream.seen(target), "the upstream of the tests remembers whole requests only"
@@ -244,8 +237,8 @@ def test_a_body_that_breaks_off_is_never_completed(edge, upstream, protocol, fra
 def test_a_client_that_leaves_before_the_answer_costs_nobody_elses(edge, upstream, protocol):
     targets = [f"/delay/200{fresh()}" for _ in range(5)]
     for target in targets:
-        with http1(edge, protocol) as c:
+        with client(edge, protocol) as c:
             c.send(f"GET {target} HTTP/1.1\r\nHost: edge.test\r\n\r\n".encode())
             poll(lambda target=target: upstream.seen(target), "the upstream has it")
-    with http1(edge, protocol) as c:
+    with client(edge, protocol) as c:
         assert all(own_answer(c) for _ in range(20))

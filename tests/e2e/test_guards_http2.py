@@ -6,23 +6,16 @@ import threading
 import pytest
 
 from clients import Http1
-from edge import Edge, poll
+from edge import poll
 from hostile import (
     ACK, CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, PADDED, PING, PRIORITY, PROTOCOLS2, PUSH, RESET, SETTINGS, WINDOW,
     Wire2, block, frame, fresh, headers, own_answer, plain,
 )  # fmt: skip
-from policies import policy
 from shapes import managed
 
 PROTOCOLS = pytest.mark.parametrize("protocol", PROTOCOLS2)
 METHOD, SCHEME, AUTHORITY = (":method", "GET"), (":scheme", "http"), (":authority", "edge.test")
 OPEN = END_HEADERS  # the stream stays open
-
-
-@pytest.fixture(scope="module")
-def edge(upstream, cert):
-    with Edge(policy(), upstream.url, cert=cert) as e:
-        yield e
 
 
 def body(length, data=b"abc"):
@@ -253,13 +246,6 @@ def test_a_flood_of_resets_is_bounded_and_costs_others_nothing(edge, upstream, p
             c.send(b"".join(headers(plain(f"/delay/50/flood/{s}"), stream=s) + frame(RESET, 0, s, b"\0\0\0\x08") for s in streams))
         thread.join(60)
     assert others == [True] * 50
-    most = int(sessions(edge, "plain", "smax"))
+    most = int(edge.stat("BACKEND", "smax")["plain"])
     assert most <= 250, f"{most} requests of a connection were under way at once"
-    poll(lambda: int(sessions(edge, "plain", "scur")) == 0, "nothing is left of it")
-
-
-def sessions(edge, backend, column):
-    lines = edge.haproxy_command("show stat").lstrip("# ").splitlines()
-    names = lines[0].split(",")
-    (row,) = [line.split(",") for line in lines[1:] if line.startswith(f"{backend},BACKEND,")]
-    return row[names.index(column)]
+    poll(lambda: int(edge.stat("BACKEND", "scur")["plain"]) == 0, "nothing is left of it")

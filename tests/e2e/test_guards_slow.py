@@ -4,12 +4,8 @@ A connection that is idle instead costs a descriptor and is closed as such, late
 
 import socket
 
-import pytest
-
-from clients import connect
-from edge import Edge
-from hostile import CONTINUATION, END_HEADERS, END_STREAM, HEADERS, PREFACE, SETTINGS, block, frame, fresh, plain, port_of
-from policies import policy
+from clients import connect, port_of
+from hostile import CONTINUATION, END_HEADERS, END_STREAM, HEADERS, PREFACE, SETTINGS, block, frame, fresh, plain
 
 LINE = b"GET %s HTTP/1.1\r\nHost: edge.test\r\n"
 BEGUN = PREFACE + frame(SETTINGS, 0, 0)
@@ -35,12 +31,6 @@ SLOW = {
     "h2 CONTINUATION": (open_block, frame(CONTINUATION, 0, 1, block([("x", "y")])), False),
 }
 HANDSHAKE = (lambda path: b"\x16\x03\x01\x02", b"", False)
-
-
-@pytest.fixture(scope="module")
-def edge(upstream, cert):
-    with Edge(policy(), upstream.url, cert=cert) as e:
-        yield e
 
 
 class Slow:

@@ -16,11 +16,6 @@ VERSIONS = {"h1": "HTTP/1.1", "h2": "HTTP/2.0"}
 
 
 @pytest.fixture(scope="module")
-def authority(tmp_path_factory):
-    return Authority(tmp_path_factory.mktemp("authority"))
-
-
-@pytest.fixture(scope="module")
 def certificates(authority, tmp_path_factory):
     """By the server name that is asked for. a.test and b.test have one certificate."""
     other = Authority(tmp_path_factory.mktemp("other-authority"), "Another Authority")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clients import PROTOCOLS, fetch
+from clients import PROTOCOLS, fetch, port_of
 from edge import ROOT, Edge, poll
 from policies import config_rule, limit_rule, policy, under
 from streams import SSE, Events, PlayedUpstream, at_once, learn_pages
@@ -194,8 +194,7 @@ def test_a_peer_that_vanishes_during_a_silent_stream_is_looked_for(edge, upstrea
         played = upstream.play(target)
         played.begin_events()
         client.open()
-        port = edge.tls_port if protocol.startswith("tls") else edge.port
-        poll(lambda: is_probed(port, client.link.http.sock.getsockname()[1]), "the client's connection is probed")
+        poll(lambda: is_probed(port_of(edge, protocol), client.link.http.sock.getsockname()[1]), "the client's connection is probed")
         poll(lambda: is_probed(played.sock.getpeername()[1], upstream.port), "the upstream's connection is probed")
         played.end()
 

@@ -7,11 +7,11 @@ import subprocess
 
 import pytest
 
-from clients import Http1, Http2
+from clients import Http1, Http2, tls_context
 from edge import Edge, poll
 from raw_tls import RawTls, alpn, extension
 from recorder import Recorder
-from tls_clients import FACTS, client_context, curl, get_with, of_hello, s_client, told
+from tls_clients import FACTS, curl, get_with, of_hello, s_client, told
 
 NO_CHROMIUM = pytest.mark.skipif(not shutil.which("chromium"), reason="the command `chromium` is missing: apt-get install chromium")
 
@@ -59,7 +59,7 @@ def test_openssls_fingerprints_are_those_of_its_first_hello(recorder, options):
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 def test_a_resumed_session_has_the_fingerprints_of_its_own_hello(recorder, version):
-    context = client_context(version)
+    context = tls_context(version=version)
     context.set_alpn_protocols(["http/1.1"])
     first, session, _ = get_with(context, recorder.port)
     second, _, resumed = get_with(context, recorder.port, session)

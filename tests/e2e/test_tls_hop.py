@@ -10,6 +10,7 @@ import pytest
 from clients import Http1, client, fetch
 from edge import Edge, poll
 from policies import header_rule, policy
+from proxy_header import v1, v2
 from raw_tls import RawTls, alpn
 from recorder import Recorder
 from tls_clients import FACTS, MODES, curl, has_hop, of_hello, s_client, told
@@ -69,13 +70,13 @@ def test_a_client_that_goes_away_ends_its_connection_behind_the_hop(upstream, ce
     with Edge(FACTS, upstream.url, cert=cert) as e:  # its own, for after a reload two workers would count
 
         def open_now():
-            rows = [line.split(",") for line in e.haproxy_command("show stat").splitlines()]
-            return {row[0]: int(row[4]) for row in rows if row[1:2] == ["FRONTEND"]}
+            now = e.stat("FRONTEND", "scur")
+            return int(now["tls"]), int(now["edge"])
 
         with Http1(e.tls_port, tls=True) as c:
             assert c.request("GET", "/here").status == 200
-            assert (open_now()["tls"], open_now()["edge"]) == (1, 1)
-        poll(lambda: (open_now()["tls"], open_now()["edge"]) == (0, 0), "the connection is gone")
+            assert open_now() == (1, 1)
+        poll(lambda: open_now() == (0, 0), "the connection is gone")
 
 
 @pytest.mark.parametrize("protocol", ["tls-h1", "tls-h2"])
@@ -109,13 +110,10 @@ def balanced(request, upstream, cert):
         yield e
 
 
-def v2(source, destination):
-    addresses = socket.inet_aton(source) + socket.inet_aton(destination) + (5000).to_bytes(2, "big") + (443).to_bytes(2, "big")
-    forged = b"\xe0\x00\x04666f"  # the TLV in which the hop tells the first protocol
-    return b"\r\n\r\n\0\r\nQUIT\n\x21\x11" + (len(addresses) + len(forged)).to_bytes(2, "big") + addresses + forged
+FORGED = b"\xe0\x00\x04666f"  # the TLV in which the hop tells the first protocol
 
 
-@pytest.mark.parametrize("header", [b"PROXY TCP4 192.0.2.7 192.0.2.1 5000 443\r\n", v2("192.0.2.7", "192.0.2.1")], ids=["v1", "v2"])
+@pytest.mark.parametrize("header", [v1("192.0.2.7"), v2("192.0.2.7", extra=FORGED)], ids=["v1", "v2"])
 def test_the_client_is_whom_the_proxy_header_names_and_its_facts_are_its_own(balanced, header):
     with RawTls(balanced.tls_port, extensions=alpn(b"http/1.1")) as c:
         c.sock.sendall(header)

@@ -5,7 +5,6 @@ import threading
 
 import pytest
 
-from authority import Authority
 from clients import client
 from edge import DEADLINE, Edge, poll
 from faulty_upstream import FaultyUpstream
@@ -13,23 +12,10 @@ from h2_upstream import H2NamedUpstream
 from policies import policy
 from test_upstream_faults import kept
 from tls_upstream import NamedUpstream
+from upstream import Holding
 
 AT_ONCE = 24  # requests of each kind
 KINDS = {"plain": ("GET", [], None), "body": ("POST", [], b"x" * 70000), "stream": ("GET", [("Accept", "text/event-stream")], None)}
-
-
-class Holding:
-    """Keeps requests for /held open until all are there."""
-
-    def __init__(self, *args):
-        self.released = threading.Event()
-        super().__init__(*args)
-
-    def respond(self, sock, request):
-        answer = super().respond
-        if request["target"].startswith("/held") and not self.released.wait(DEADLINE):
-            return False
-        return answer(sock, request)
 
 
 class Clear(Holding, FaultyUpstream):
@@ -38,11 +24,6 @@ class Clear(Holding, FaultyUpstream):
 
 class Secure(Holding, NamedUpstream):
     pass
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory):
-    return Authority(tmp_path_factory.mktemp("authority"))
 
 
 def upstreams(authority):

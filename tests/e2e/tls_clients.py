@@ -2,7 +2,6 @@
 
 import json
 import socket
-import ssl
 import subprocess
 
 import fingerprints
@@ -39,16 +38,6 @@ def s_client(port, *options):
     done = subprocess.run(command, input=request, capture_output=True, check=False, timeout=30)
     assert b"\r\n\r\n" in done.stdout, done.stderr.decode()
     return done.stdout.partition(b"\r\n\r\n")[2]
-
-
-def client_context(version=None, pem=None):
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    if version:
-        context.minimum_version = context.maximum_version = version
-    if pem:
-        context.load_cert_chain(pem)
-    return context
 
 
 def get_with(context, port, session=None):

@@ -5,8 +5,9 @@ import socket
 import ssl
 
 from faulty_upstream import FaultyUpstream
+from fingerprints import Hello
 
-SERVER_NAME, ALPN, SESSION_TICKET, PRE_SHARED_KEY = 0, 16, 35, 41
+SERVER_NAME, SESSION_TICKET, PRE_SHARED_KEY = 0, 35, 41
 PEEK_MAX = 16 * 1024
 
 
@@ -14,23 +15,12 @@ def client_hello(data):
     """What the first record of a connection says: {"sni", "alpn": [names], "offers_session"}; None while it is cut."""
     if len(data) < 5 or len(data) < 5 + int.from_bytes(data[3:5], "big"):
         return None
-    hello, at = data[5 + 4 : 5 + int.from_bytes(data[3:5], "big")], 2 + 32
-    at += 1 + hello[at]
-    at += 2 + int.from_bytes(hello[at : at + 2], "big")
-    at += 1 + hello[at]
-    extensions, at = {}, at + 2
-    while at < len(hello):
-        kind, size = int.from_bytes(hello[at : at + 2], "big"), int.from_bytes(hello[at + 2 : at + 4], "big")
-        extensions[kind] = hello[at + 4 : at + 4 + size]
-        at += 4 + size
-    names, alpn = extensions.get(ALPN, b"\0\0")[2:], []
-    while names:
-        alpn.append(names[1 : 1 + names[0]].decode())
-        names = names[1 + names[0] :]
+    hello = Hello(data)
+    names = hello.body(SERVER_NAME)
     return {
-        "sni": extensions[SERVER_NAME][5:].decode() if SERVER_NAME in extensions else None,
-        "alpn": alpn,
-        "offers_session": PRE_SHARED_KEY in extensions or len(extensions.get(SESSION_TICKET, b"")) > 0,
+        "sni": names[5:].decode() if names else None,
+        "alpn": [name.decode() for name in hello.protocols()],
+        "offers_session": hello.body(PRE_SHARED_KEY) is not None or bool(hello.body(SESSION_TICKET)),
     }
 
 

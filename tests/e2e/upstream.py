@@ -83,6 +83,19 @@ def answer(status, body, extra=b""):
     )
 
 
+class Holding:
+    """Mixed into an upstream: what is under /held is answered once `released` is set."""
+
+    def __init__(self, *args):
+        self.released = threading.Event()
+        super().__init__(*args)
+
+    def respond(self, sock, request):
+        if request["target"].startswith("/held") and not self.released.wait(60):
+            return False
+        return super().respond(sock, request)
+
+
 class Upstream:
     """Listens on a port of its own from construction to stop(); one thread a connection."""
 

@@ -14,7 +14,7 @@ BACKENDS = ("plain", "body", "stream", "stream_body")
 # Backends that count together against one cap, and those whose requests have a body still to come.
 PARTNERS = {"plain": "body", "body": "plain", "stream": "stream_body", "stream_body": "stream"}
 BODY_BACKENDS = {"body", "stream_body"}
-BEGIN, END = "# >>> shared by plain, body and stream", "# <<< shared by plain, body and stream"
+BEGIN, END = "# >>> shared by the four backends of requests", "# <<< shared by the four backends of requests"
 OWN_STAGES = ("connection", "guard")
 SHARED_STAGES = (
     "call", "strip", "rule operations", "edge-managed headers", "target", "forward", "answer", "undecided",
@@ -155,7 +155,7 @@ def check_forward(wire, stages):
 
 
 def check_servers(config):
-    """Each of the three backends has the one upstream, with a maximum of idle connections of its own."""
+    """Each of the four backends has the one upstream, with a maximum of idle connections of its own."""
     found = sections(config, {"global", "defaults", "frontend", "backend", "ring", "log-profile", "resolvers"})
     for name in BACKENDS:
         wanted = f'server upstream "${{EDGE_UPSTREAM_ADDR}}" pool-max-conn "${{EDGE_UPSTREAM_IDLE_{SHARES.get(name, name.upper())}}}"'

@@ -71,8 +71,7 @@ static void deploy(const json_t *row, struct deployment *d)
     CASE_CHECK_GOT(row, settings_split_upstream(d->settings.upstream_url, &d->upstream, &e), str_of(e.text));
     d->ingress = settings_ingress(&d->settings, SETTINGS_RUN, NULL);
     CU_ASSERT_PTR_NOT_NULL_FATAL(d->ingress);
-    peer_list_read("EDGE_PROXY_PROTOCOL", d->settings.proxy_protocol, false, &arena, &d->balancers, &errors);
-    CASE_CHECK(row, errors.n == 0);
+    CASE_CHECK(row, settings_balancers(&d->settings, &arena, &d->balancers, &errors) && errors.n == 0);
     d->maxconn = limits_maxconn(d->max_inflight, d->settings.max_streams, false, UINT64_MAX);
     errlist_release(&errors);
 }
