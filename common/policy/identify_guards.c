@@ -106,6 +106,10 @@ static bool name_ok(struct str s, struct str *rest)
     }
 }
 
+/* RFC 1035 2.3.4: a name of at most 253 characters and the dot behind it; ":65535". The edge sends what passes twice, so a longer one would find no
+ * room in HAProxy's buffer. */
+enum { HOST_MAX = 253 + 1 + 1 + PORT_DIGITS_MAX };
+
 /* RFC 9112 3.2: from HTTP/1.1 on there must be one. An empty one names nobody either. */
 static bool may_lack_host(struct str version)
 {
@@ -118,6 +122,8 @@ bool identify_host_ok(struct str host, struct str version)
 
     if (host.len == 0)
         return may_lack_host(version);
+    if (host.len > HOST_MAX)
+        return false;
     if (!(host.p[0] == '[' ? literal_ok(host, &rest) : name_ok(host, &rest)))
         return false;
     return rest.len == 0 || (rest.p[0] == ':' && port_ok(str_sub(rest, 1, rest.len)));

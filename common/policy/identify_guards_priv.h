@@ -11,7 +11,7 @@ MUSTUSE bool identify_values_ok(const struct headers *h);
 MUSTUSE bool identify_framing_ok(const struct headers *h, struct str version);
 
 /* RFC 9110 7.2, host[:port]: a name of RFC 3986 without escapes, comma or empty labels (one dot may end it), an IPv4 address, or an IPv6 address in
- * brackets; a port of at most 5 digits up to 65535, which may be empty. No host (an absent header or an empty one) passes where version is empty
+ * brackets; a port of at most 5 digits up to 65535, which may be empty; 260 characters in all. No host (an absent header or an empty one) passes where version is empty
  * or "1.0" only. It refuses all that HAProxy refuses. */
 MUSTUSE bool identify_host_ok(struct str host, struct str version);
 

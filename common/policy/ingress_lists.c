@@ -146,6 +146,9 @@ static void read_mapping(struct ingress_reading *r, struct str entry, struct map
         ingress_fault(r, viewer, "names a header for %.*s twice: leave one out", STR_ARG(name));
     else if (reason != NULL)
         ingress_fault(r, viewer, "the header \"%.*s\" of %.*s %s", STR_ARG(str_cut_utf8(header, INGRESS_SHOWN_MAX)), STR_ARG(name), reason);
+    else if (header.len > 0 && str_eq_nocase(header, r->in.client_ip_header))
+        ingress_fault(r, viewer, "the header \"%.*s\" of %.*s carries the client's address: name the one that carries the field",
+                      STR_ARG(str_cut_utf8(header, INGRESS_SHOWN_MAX)), STR_ARG(name));
     m->given[source] = true;
     m->header[source] = header;
 }

@@ -4,10 +4,10 @@
 #include "spoa/request/handshake.h"
 #include "spoa/request/request.h"
 
-/* Older than 1.0 has no headers to be judged by, whatever the client put there. */
+/* Older than 1.0 has no headers to be judged by, whatever the client put there; newer than 2.0 is nothing that HAProxy serves here. */
 static bool version_ok(struct str version)
 {
-    return version.len == 3 && version.p[0] >= '1' && version.p[0] <= '3' && version.p[1] == '.';
+    return version.len == 3 && version.p[0] >= '1' && version.p[0] <= '2' && version.p[1] == '.';
 }
 
 enum step_result step_identify(struct request *r)

@@ -10,11 +10,13 @@ from clients import Http1, client, fetch
 from edge import Edge, poll
 from policies import config_rule, policy, under
 from uploads import CLOSED, RESET, BodyUpstream, TurnsUpstream, trickle, upload, upload_on
+from websocket import new_key, request_headers
 
 ALL = ["h1", "h2", "tls-h1", "tls-h2"]
 BOTH = ["h1", "h2"]
 LIMIT = 10
 EVENTS = [("Accept", "text/event-stream")]
+UPGRADES = [[("Connection", "upgrade"), ("Upgrade", "any")], request_headers(new_key())]
 SHORT_MS = 400
 
 
@@ -245,15 +247,16 @@ def test_a_broken_chunk_in_the_middle_ends_the_connection(edge, upstream):
     assert not upstream.came("/small/broken", 1)["whole"]
 
 
-@pytest.mark.parametrize("length", [LIMIT, None])
-def test_a_body_does_not_come_with_an_upgrade(edge, upstream, length):
-    target = f"/small/upgrade/{length}"
-    with upload(edge, "h1", target, [("Connection", "upgrade"), ("Upgrade", "websocket")], length=length) as request:
-        request.send(b"x" * LIMIT, end=True)
-        outcome = request.outcome()
-    # HAProxy's 400 may be lost with the connection, since there are bytes that it does not read.
-    assert outcome == CLOSED or outcome.status == 400
-    assert upstream.seen(target) == []
+@pytest.mark.parametrize("headers", UPGRADES, ids=["any protocol", "websocket"])
+def test_a_body_that_comes_with_an_upgrade_is_counted_too_and_the_upgrade_goes(edge, upstream, headers):
+    target = f"/small/upgrade/{len(headers)}"
+    with upload(edge, "h1", target, headers) as request:
+        request.send(b"x" * LIMIT)
+        upstream.came(target, LIMIT)
+        request.send(b"x", end=True)
+        ended_in_the_middle(request.outcome(), "h1", 413)
+    seen = upstream.came(target, LIMIT)
+    assert seen["body_len"] == LIMIT and not {"upgrade", "sec-websocket-accept"} & {name.lower() for name, _ in seen["headers"]}
 
 
 # --- how long ---
@@ -273,6 +276,16 @@ def test_a_body_that_comes_too_slowly_is_ended(short, upstream, protocol, length
     record = short.record_of(target)
     assert (record["edge.decision"], record["http.response.status_code"]) == ("body_timeout", 408)
     assert not upstream.came(target, 1)["whole"]
+
+
+def test_a_body_that_comes_too_slowly_is_ended_also_when_it_comes_with_an_upgrade(short, upstream):
+    with upload(short, "h1", "/slow/upgrade", UPGRADES[0]) as request:
+        end = trickle(request, SHORT_MS / 10000)
+        try:
+            ended_in_the_middle(request.outcome(), "h1", 408)
+        finally:
+            end()
+    assert not upstream.came("/slow/upgrade", 1)["whole"]
 
 
 @pytest.mark.parametrize("pieces", [0, 1])

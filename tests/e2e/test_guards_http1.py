@@ -82,6 +82,9 @@ REFUSED = {
     "fragment": line(b"GET %s#x HTTP/1.1"),
     "absolute target without a host": line(b"GET http://%s HTTP/1.1"),
     "absolute target with another port": line(b"GET http://edge.test:81%s HTTP/1.1"),
+    "HTTP/2.0 in a request line": line(b"GET %s HTTP/2.0"),
+    "HTTP/3.0 in a request line": line(b"GET %s HTTP/3.0"),
+    "HTTP/2.0 with a body and an upgrade": post(b"Connection: upgrade", b"Upgrade: any", b"Transfer-Encoding: chunked", version=b"2.0"),
     "HTTP/2 begins within": line(b"PRI %s HTTP/2.0"),
 }
 # name: (bytes, bytes of the body at the upstream)

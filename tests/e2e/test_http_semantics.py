@@ -66,7 +66,8 @@ def hand():
 
 @pytest.fixture(scope="module")
 def edge(hand):
-    with Edge(policy(), hand.url) as e:
+    # Each test takes a connection of its own: one that is kept may have been closed by the test before.
+    with Edge(policy(), hand.url, settings={"UPSTREAM_MAX_IDLE": 0}) as e:
         yield e
 
 

@@ -132,3 +132,17 @@ def test_bytes_that_no_target_may_have_reach_the_upstream_escaped_or_not_at_all(
     reached = [r["target"] for r in upstream.requests[before:]]
     assert len(reached) == (status == 200)
     assert all(" " < c < "\x7f" for t in reached for c in t), reached
+
+
+FILLER = [(f"X-Filler-{i}", "x" * 16000) for i in range(3)]
+
+
+@pytest.mark.parametrize("protocol", ["h1", "h2"])
+def test_a_target_that_grows_beyond_what_can_be_forwarded_is_refused(edge, protocol):
+    assert fetch(edge, "GET", "/" + "|" * 8000, FILLER, protocol=protocol).status == 400
+
+
+# Over HTTP/2 HAProxy itself resets what has a host of so many bytes.
+@pytest.mark.parametrize("protocol, size, status", [("h1", 260, 200), ("h2", 260, 200), ("h1", 261, 400), ("h2", 261, 400), ("h1", 40000, 400)])
+def test_a_host_longer_than_any_name_is_refused(edge, protocol, size, status):
+    assert fetch(edge, "GET", "/", host="a" * size, protocol=protocol).status == status
