@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from rows import HEADERS, HOST
+from rows import HOST
 
 CONNECTIONS = 32
 RATE = 300
@@ -60,7 +60,7 @@ def tool(argv, seconds):
 
 def run_wrk(side, seconds, connections=CONNECTIONS):
     """Requests answered; any error ends the benchmark, since a side that fails is not comparable."""
-    headers = [word for name, value in {"Host": HOST, **HEADERS}.items() for word in ("-H", f"{name}: {value}")]
+    headers = [word for name, value in {"Host": HOST, **side.headers}.items() for word in ("-H", f"{name}: {value}")]
     before = side.server.counters()
     shown = tool(["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", *headers, side.url], seconds)
     errors = re.search(r"Socket errors:.*|Non-2xx.*", shown)
@@ -94,7 +94,7 @@ def measure_latency(side, seconds, folder):
     log = Path(folder) / "h2load.tsv"
     log.unlink(missing_ok=True)
     requests = RATE * seconds
-    headers = [word for name, value in {":authority": HOST, **HEADERS}.items() for word in ("-H", f"{name}: {value}")]
+    headers = [word for name, value in {":authority": HOST, **side.headers}.items() for word in ("-H", f"{name}: {value}")]
     before = side.server.counters()
     tool(["h2load", "--h1", "-c1", "-m1", f"-n{requests}", f"--rps={RATE}", f"--log-file={log}", *headers, side.url], seconds)
     before.hold(side.server.counters(), requests, 2 * CONNECTIONS, side.row.id)

@@ -39,6 +39,26 @@ HEADERS = {
 }
 
 
+# What a CDN adds for an edge that knows its clients by it, and the settings of such an edge.
+FRONT_HEADERS = {
+    "CloudFront-Viewer-Address": "203.0.113.200:46532",
+    "CloudFront-Forwarded-Proto": "https",
+    "CloudFront-Viewer-Http-Version": "2.0",
+    "CloudFront-Viewer-Country": "SE",
+    "CloudFront-Viewer-ASN": "64500",
+    "CloudFront-Viewer-JA4-Fingerprint": "t13d1516h2_8daaf6152771_02713d6af862",
+    "X-Origin-Secret": "7f2c1e0a95b84d63a1f0c2e4b6d8907a",
+    "X-Request-Id": "3c1f6b7e-5a0d-4c2b-9e8f-7a6b5c4d3e2f",
+}
+FRONT_SETTINGS = {
+    "CLIENT_IP_SOURCE": "cloudfront",
+    "TRUSTED_PROXIES": "127.0.0.0/8,10.0.0.0/8,2001:db8::/32",
+    "VIEWER_HEADERS": "ja4=CloudFront-Viewer-JA4-Fingerprint",
+    "INGRESS_SECRET_HEADER": "X-Origin-Secret",
+    "INGRESS_SECRET": "another-one-that-is-being-retired,7f2c1e0a95b84d63a1f0c2e4b6d8907a",
+}
+
+
 class Row(NamedTuple):
     """One side: a server of sides.py under load. over: the rows whose CPU per request its own is divided by, round by round.
     latency: its time to answer is measured too."""
@@ -52,15 +72,20 @@ class Row(NamedTuple):
     latency: bool = False
     needs_store: bool = False
 
+    def headers(self):
+        return HEADERS | FRONT_HEADERS if self.server == "front" else HEADERS
+
 
 ROWS = [
     Row("plain-3.2", "plain HAProxy 3.2", "plain", "3.2", "catalogue", latency=True),
     Row("bare-3.2", "edge 3.2, no rules", "bare", "3.2", "catalogue", ("plain-3.2",)),
     Row("realistic-3.2", "edge 3.2, realistic", "realistic", "3.2", "catalogue", ("plain-3.2",), latency=True),
+    Row("front-3.2", "edge 3.2, realistic, clients known by a CDN's headers", "front", "3.2", "catalogue", ("plain-3.2",), latency=True),
     Row("api-3.2", "edge 3.2, realistic, the API with pages of its own", "realistic", "3.2", "api", ("plain-3.2",)),
     Row("operations-3.2", "edge 3.2, realistic, five header operations", "realistic", "3.2", "account", ("plain-3.2",)),
     Row("plain-3.4", "plain HAProxy 3.4", "plain", "3.4", "catalogue"),
     Row("realistic-3.4", "edge 3.4, realistic", "realistic", "3.4", "catalogue", ("plain-3.4",)),
+    Row("front-3.4", "edge 3.4, realistic, clients known by a CDN's headers", "front", "3.4", "catalogue", ("plain-3.4",)),
     Row("operations-3.4", "edge 3.4, realistic, five header operations", "realistic", "3.4", "account", ("plain-3.4",)),
     Row("nginx-limit", "nginx + Lua, one Valkey limit", "peer", "", "search", ("plain-3.2",), True, True),
     Row("nginx-limit-log", "the same, edge's headers and a line a request", "peer-log", "", "search", ("plain-3.2",), False, True),

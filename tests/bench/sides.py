@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from edge import BINARY, HAPROXY, ROOT, Edge, Ports, poll
 from private_valkey import Valkey
-from rows import HEADERS, HOST, REQUESTS
+from rows import FRONT_SETTINGS, HEADERS, HOST, REQUESTS
 
 HERE = ROOT / "tests/bench"
 POLICY = json.loads((HERE / "realistic.json").read_text())
@@ -110,8 +110,8 @@ class Door(NamedTuple):
 class QuietEdge(Edge):
     """An edge whose lines nobody reads, so that reading them costs no CPU here; limits are counted in store, if any."""
 
-    def __init__(self, policy, upstream_url, haproxy, store):
-        settings = {"EDGE_AGENTS": 1, "EDGE_WORKERS": 1, "EDGE_HAPROXY_THREADS": 1, "EDGE_HAPROXY": haproxy}
+    def __init__(self, policy, upstream_url, haproxy, store, more=None):
+        settings = (more or {}) | {"EDGE_AGENTS": 1, "EDGE_WORKERS": 1, "EDGE_HAPROXY_THREADS": 1, "EDGE_HAPROXY": haproxy}
         if store is not None:
             settings |= {"VALKEY_URL": f"unix://{store.path}", "VALKEY_TIMEOUT": "200ms"}
         super().__init__(policy, upstream_url, settings)
@@ -156,14 +156,15 @@ class Side:
     def __init__(self, row, server):
         self.row, self.server, self.pids = row, server, server.pids()
         self.url = f"http://127.0.0.1:{server.port}{REQUESTS[row.request].target}"
+        self.headers = row.headers()
         self.rounds, self.turns_us = [], []
 
 
-def ask(port, target):
+def ask(port, target, headers=HEADERS):
     """(status, body) of the benchmark's request."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
     try:
-        connection.request("GET", target, headers={"Host": HOST, **HEADERS})
+        connection.request("GET", target, headers={"Host": HOST, **headers})
         response = connection.getresponse()
         return response.status, response.read().decode()
     finally:
@@ -173,7 +174,7 @@ def ask(port, target):
 def is_counted(side):
     """Whether a request moves every counter that requests must move."""
     before = side.server.counters()
-    ask(side.server.port, REQUESTS[side.row.request].target)
+    ask(side.server.port, REQUESTS[side.row.request].target, side.headers)
     after = side.server.counters()
     return all(after.each[name] > value for name, value in before.each.items())
 
@@ -219,7 +220,7 @@ class Stage:
             start = getattr(self, "start_" + row.server.replace("-", "_"))
             self.servers[key] = start(row.haproxy)
         side = Side(row, self.servers[key])
-        assert ask(side.server.port, REQUESTS[row.request].target) == (200, BODY), f"{row.id} does not pass the upstream's answer on"
+        assert ask(side.server.port, REQUESTS[row.request].target, side.headers) == (200, BODY), f"{row.id} does not pass the upstream's answer on"
         if row.needs_store:
             # An agent connects to it on its own; until then its rules' fail_mode decides.
             poll(lambda: is_counted(side), f"{row.id} counts in Valkey")
@@ -259,14 +260,17 @@ class Stage:
         self.start_peer(version)
         return self.servers["peer-log", version]
 
-    def start_edge(self, version, policy, store=None):
-        return self.stack.enter_context(self.edge(policy, f"http://127.0.0.1:{self.upstream}", HAPROXIES[version], store))
+    def start_edge(self, version, policy, store=None, more=None):
+        return self.stack.enter_context(self.edge(policy, f"http://127.0.0.1:{self.upstream}", HAPROXIES[version], store, more))
 
     def start_bare(self, version):
         return self.start_edge(version, POLICY | {"config_rules": [], "rate_limit_rules": [], "request_header_rules": []})
 
     def start_realistic(self, version):
         return self.start_edge(version, POLICY)
+
+    def start_front(self, version):
+        return self.start_edge(version, POLICY, more=FRONT_SETTINGS)
 
     def start_limit(self, version):
         return self.start_edge(version, POLICY | {"config_rules": [], "request_header_rules": []}, self.store())

@@ -11,6 +11,7 @@ from policies import policy
 from upstream import Upstream
 
 LOGS = edges.ROOT / "build/e2e-logs"
+NAME_MAX = 200  # bytes; file systems take 255
 
 
 @pytest.fixture(scope="session")
@@ -42,7 +43,7 @@ def pytest_runtest_makereport(item):
     outcome = yield
     report = outcome.get_result()
     if report.failed:
-        folder = LOGS / re.sub(r"[^A-Za-z0-9._-]+", "_", item.nodeid)
+        folder = LOGS / re.sub(r"[^A-Za-z0-9._-]+", "_", item.nodeid)[:NAME_MAX]
         folder.mkdir(parents=True, exist_ok=True)
         for i, edge in enumerate(edges.seen):
             path = folder / f"{report.when}-edge-{i}.log"

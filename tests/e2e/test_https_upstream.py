@@ -81,7 +81,7 @@ def test_a_certificate_that_does_not_prove_the_name_gets_a_502_and_no_request(ed
 
 
 @PROTOCOLS
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.1:8443", "[::1]", "[::1]:8443", "1.2.3.4.5", "a" * 64 + "." + "b" * 200])
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.1:8443", "[::1]", "[::1]:8443", "1.2.3.4.5", "a" * 64 + "." + "b" * 195])
 def test_a_host_that_is_no_name_is_never_asked_for_nor_proven(edge, secure, host, protocol):
     """An address is no server name (RFC 6066 3). The certificate at hand has both addresses, one even as its common name, where
     HAProxy would take it for a host name; it can't look for addresses, so none may pass."""
