@@ -61,7 +61,9 @@ class HAProxy:
     def __enter__(self):
         threading.Thread(target=self.take_records, daemon=True).start()
         with open(self.dir / "stdout", "wb") as out, open(self.dir / "stderr", "wb") as err:
-            self.process = subprocess.Popen([HAPROXY, "-W", "-f", FOLDER / "haproxy.cfg"], env=self.environment, stdout=out, stderr=err)
+            # The kernel ends it when this process dies in whatever way.
+            argv = ["setpriv", "--pdeathsig", "TERM", HAPROXY, "-W", "-f", FOLDER / "haproxy.cfg"]
+            self.process = subprocess.Popen(argv, env=self.environment, stdout=out, stderr=err)
         try:
             poll(lambda: self.health("/livez")[0] == 200, "HAProxy starts")
             poll(lambda: self.health("/readyz")[0] == (200 if self.agent else 503), "the agent's check is done")

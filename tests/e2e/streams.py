@@ -2,6 +2,7 @@
 
 Nobody waits for time to pass: what one end sends is read at the other before the next thing is sent."""
 
+import contextlib
 import queue
 import socket
 
@@ -9,12 +10,16 @@ import h2.events
 
 import websocket
 from clients import Closed, Http1, Http2, Response, StreamReset, fetch, render1
-from edge import poll
+from edge import Edge, poll
+from policies import config_rule, limit_rule, policy, under
 from upstream import Gone, Upstream
 
 SSE = ("Accept", "text/event-stream")
 PATIENCE_S = 15
 STREAM_BACKENDS = ("stream", "stream_body")
+MAX_STREAMS = 3
+# What the policy of stream_policy, and the edge itself, refuse: (path, status, kind).
+REFUSALS = [("/shut", 403, "forbidden"), ("/few", 429, "rate_limited"), ("/a/../b", 400, "bad_request")]
 
 
 class Played:
@@ -325,3 +330,25 @@ def learn_pages(edge):
     """HAProxy learns one page of its own answers with each answer of an agent."""
     for i in range(20):
         assert fetch(edge, "GET", f"/learn/{i}").status == 200
+
+
+def stream_policy(*config):
+    return policy(config=[config_rule("shut", under("/shut"), block="block"), *config], limits=[limit_rule("few", under("/few"), 1, "1h", 1)])
+
+
+@contextlib.contextmanager
+def stream_edge(document, upstream, cert):
+    """An edge for MAX_STREAMS streams, whose HAProxy knows the policy's pages."""
+    with Edge(document, upstream.url, settings={"MAX_STREAMS": MAX_STREAMS, "EDGE_HAPROXY_THREADS": "1"}, cert=cert) as e:
+        learn_pages(e)
+        yield e
+
+
+@contextlib.contextmanager
+def events(edge, upstream, protocol, target):
+    """(client, the upstream's end): a stream of events that has begun."""
+    with Events(edge, protocol, target) as client:
+        played = upstream.play(target)
+        played.begin_events()
+        client.open()
+        yield client, played

@@ -9,17 +9,12 @@ import pytest
 
 from clients import PROTOCOLS, fetch, port_of
 from edge import ROOT, Edge, poll
-from policies import config_rule, limit_rule, policy, under
-from streams import SSE, Events, PlayedUpstream, at_once, learn_pages
+from policies import config_rule, under
+from streams import MAX_STREAMS, REFUSALS, SSE, Events, PlayedUpstream, at_once, events, learn_pages, stream_edge, stream_policy
 
 ALL = list(PROTOCOLS)
 CLEAR = ["h1", "h2"]
-MAX_STREAMS = 3
-POLICY = policy(
-    config=[config_rule("shut", under("/shut"), block="block"), config_rule("short", under("/play"), upstream_timeout="1s")],
-    limits=[limit_rule("few", under("/few"), 1, "1h", 1)],
-)
-REFUSALS = [("/shut", 403, "forbidden"), ("/few", 429, "rate_limited"), ("/a/../b", 400, "bad_request")]
+POLICY = stream_policy(config_rule("short", under("/play"), upstream_timeout="1s"))
 
 
 @pytest.fixture(scope="module")
@@ -30,8 +25,7 @@ def upstream():
 
 @pytest.fixture(scope="module")
 def edge(upstream, cert):
-    with Edge(POLICY, upstream.url, settings={"MAX_STREAMS": MAX_STREAMS, "EDGE_HAPROXY_THREADS": "1"}, cert=cert) as e:
-        learn_pages(e)
+    with stream_edge(POLICY, upstream, cert) as e:
         yield e
 
 
@@ -60,10 +54,7 @@ def test_each_event_arrives_before_the_next_is_sent(edge, upstream, protocol):
 @pytest.mark.parametrize("protocol", CLEAR)
 def test_an_event_larger_than_a_buffer_arrives_whole(edge, upstream, protocol):
     target = f"/play/large/{protocol}"
-    with Events(edge, protocol, target) as client:
-        played = upstream.play(target)
-        played.begin_events()
-        client.open()
+    with events(edge, upstream, protocol, target) as (client, played):
         played.event("x" * 200_000)
         assert client.event() == "x" * 200_000
         played.event("small")
@@ -74,10 +65,7 @@ def test_an_event_larger_than_a_buffer_arrives_whole(edge, upstream, protocol):
 @pytest.mark.parametrize("protocol", ALL)
 def test_a_stream_that_the_client_leaves_ends_at_the_upstream(edge, upstream, protocol):
     target = f"/play/left/{protocol}"
-    with Events(edge, protocol, target) as client:
-        played = upstream.play(target)
-        played.begin_events()
-        client.open()
+    with events(edge, upstream, protocol, target) as (client, played):
         played.event("one")
         assert client.event() == "one"
     assert played.closed()
@@ -87,10 +75,7 @@ def test_a_stream_that_the_client_leaves_ends_at_the_upstream(edge, upstream, pr
 @pytest.mark.parametrize("protocol", ALL)
 def test_a_stream_that_the_upstream_drops_ends_at_the_client_and_not_in_order(edge, upstream, protocol):
     target = f"/play/dropped/{protocol}"
-    with Events(edge, protocol, target) as client:
-        played = upstream.play(target)
-        played.begin_events()
-        client.open()
+    with events(edge, upstream, protocol, target) as (client, played):
         played.event("one")
         assert client.event() == "one"
         played.end()
@@ -136,10 +121,7 @@ def outlast_the_timeouts(edge, upstream):
 @pytest.mark.parametrize("begun", [False, True], ids=["before the first event", "between events"])
 def test_neither_upstream_timeout_nor_silence_cuts_a_stream(hasty, upstream, protocol, begun):
     target = f"/play/silent/{protocol}/{begun}"
-    with Events(hasty, protocol, target) as client:
-        played = upstream.play(target)
-        played.begin_events()
-        client.open()
+    with events(hasty, upstream, protocol, target) as (client, played):
         if begun:
             played.event("before")
             assert client.event() == "before"
@@ -167,10 +149,7 @@ def test_a_stream_whose_headers_never_come_is_bounded_by_upstream_timeout(hasty,
 def test_a_client_that_does_not_read_is_cut(hasty, upstream, protocol):
     """It holds buffers, which a client that is merely silent does not."""
     target = f"/play/stalled/{protocol}"
-    with Events(hasty, protocol, target) as client:
-        played = upstream.play(target)
-        played.begin_events()
-        client.open()
+    with events(hasty, upstream, protocol, target) as (client, played):
         with pytest.raises((BrokenPipeError, ConnectionResetError)):
             while True:
                 played.event("x" * 60_000)
@@ -190,10 +169,7 @@ def is_probed(edge_port, peer_port):
 def test_a_peer_that_vanishes_during_a_silent_stream_is_looked_for(edge, upstream, protocol):
     """Both of the edge's connections probe a peer that says nothing."""
     target = f"/play/vanished/{protocol}"
-    with Events(edge, protocol, target) as client:
-        played = upstream.play(target)
-        played.begin_events()
-        client.open()
+    with events(edge, upstream, protocol, target) as (client, played):
         poll(lambda: is_probed(port_of(edge, protocol), client.link.http.sock.getsockname()[1]), "the client's connection is probed")
         poll(lambda: is_probed(played.sock.getpeername()[1], upstream.port), "the upstream's connection is probed")
         played.end()
@@ -205,10 +181,7 @@ def test_a_peer_that_vanishes_during_a_silent_stream_is_looked_for(edge, upstrea
 @pytest.mark.parametrize("protocol", CLEAR)
 def test_a_stream_holds_a_stream_slot_and_no_ordinary_one_until_both_ends_have_closed(edge, upstream, protocol):
     target = f"/play/slot/{protocol}"
-    with Events(edge, protocol, target) as client:
-        played = upstream.play(target)
-        played.begin_events()
-        client.open()
+    with events(edge, upstream, protocol, target) as (client, played):
         assert (at_once(edge, "stream"), at_once(edge, "plain"), at_once(edge, "body")) == (1, 0, 0)
         played.event("one")
         assert client.event() == "one"

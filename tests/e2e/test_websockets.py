@@ -6,19 +6,12 @@ import contextlib
 import pytest
 
 from clients import PROTOCOLS, Http1, Http2, StreamReset, fetch
-from edge import Edge, poll
-from policies import config_rule, limit_rule, policy, under
-from streams import Events, PlayedUpstream, WebSocket, at_once, learn_pages
+from edge import poll
+from streams import MAX_STREAMS, REFUSALS, Events, PlayedUpstream, WebSocket, at_once, stream_edge, stream_policy
 from websocket import BINARY, CLOSE, CONTINUATION, PING, PONG, TEXT, close_payload, new_key, request_headers
 
 ALL = list(PROTOCOLS)
 CLEAR = ["h1", "h2"]
-MAX_STREAMS = 3
-POLICY = policy(
-    config=[config_rule("shut", under("/shut"), block="block")],
-    limits=[limit_rule("few", under("/few"), 1, "1h", 1)],
-)
-REFUSALS = [("/shut", 403, "forbidden"), ("/few", 429, "rate_limited"), ("/a/../b", 400, "bad_request")]
 
 
 @pytest.fixture(scope="module")
@@ -29,8 +22,7 @@ def upstream():
 
 @pytest.fixture(scope="module")
 def edge(upstream, cert):
-    with Edge(POLICY, upstream.url, settings={"MAX_STREAMS": MAX_STREAMS, "EDGE_HAPROXY_THREADS": "1"}, cert=cert) as e:
-        learn_pages(e)
+    with stream_edge(stream_policy(), upstream, cert) as e:
         yield e
 
 
