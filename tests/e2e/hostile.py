@@ -14,6 +14,9 @@ from edge import BINARY
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, RESET, SETTINGS, PUSH, PING, GOAWAY, WINDOW, CONTINUATION = 0, 1, 3, 4, 5, 6, 7, 8, 9
 END_STREAM, END_HEADERS, PADDED, PRIORITY, ACK = 1, 4, 8, 32, 1
+# A target that fills HAProxy's buffer and not a byte more. What does not fit stays unread, so the connection ends with a reset, and a
+# proxy on the way (the TLS hop is one) then sometimes ends before it passed the answer on.
+ENDLESS_TARGET = b"GET /" + b"t" * 65475
 PROTOCOLS1, PROTOCOLS2 = ["h1", "tls-h1"], ["h2", "tls-h2"]
 
 numbers = itertools.count(1)

@@ -16,6 +16,7 @@ import pytest
 from clients import Http1, fetch
 from edge import HAPROXY, Ports, poll
 from haproxy_alone import FOLDER, REQUIRED, HAProxy
+from hostile import ENDLESS_TARGET
 from mock_agent import FORWARD
 
 SECOND = {"EDGE_AGENT_1": "unix@/tmp/agent-1.sock", "EDGE_RECORDS_1": "unix@/tmp/records-1.sock"}
@@ -122,7 +123,7 @@ def test_without_an_agent_a_request_is_refused_recorded_and_printed(closed, upst
         (b"NONSENSE\r\n\r\n", 400),
         (b"GET / HTTP/1.1\r\nHost: a\r\nBad Header: x\r\n\r\n", 400),
         (b"GET / HTTP/1.1\r\nHost: a\r\n" + b"X: y\r\n" * 102 + b"\r\n", 400),
-        (b"GET /" + b"x" * 70000 + b" HTTP/1.1\r\nHost: a\r\n\r\n", 414),
+        (ENDLESS_TARGET, 414),
         (b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", 422),
         (b"GET / HTTP/1.1\r\nHost: a\r\nX: " + b"x" * 62000 + b"\r\n\r\n", 431),
         (b"GET / HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 413),
