@@ -25,12 +25,16 @@ const char *kind_name(enum kind k);
 int kind_status(enum kind k);
 
 enum decision {
-#define DECISION_ROW(id, name) DECISION_##id,
+#define DECISION_ROW(id, name, meaning) DECISION_##id,
 #include "schemas/decisions.def"
 #undef DECISION_ROW
     DECISION_N
 };
 const char *decision_name(enum decision d);
+
+/* Which of two policies that are served at once a request was given: all of them the active one, unless a candidate is tried. */
+enum cohort { COHORT_ACTIVE, COHORT_CANDIDATE };
+const char *cohort_name(enum cohort c);
 
 enum toggle { TOGGLE_UNSET, TOGGLE_OFF, TOGGLE_ON };
 enum block_mode { BLOCK_UNSET, BLOCK_NONE, BLOCK_LOG, BLOCK_BLOCK };

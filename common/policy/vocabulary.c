@@ -1,4 +1,4 @@
-/* Names of response kinds, decisions and signature algorithms, from their tables. */
+/* Names of response kinds, decisions, cohorts and signature algorithms, from their tables. */
 #include "common/policy/policy.h"
 
 const char *kind_name(enum kind k)
@@ -24,11 +24,16 @@ int kind_status(enum kind k)
 const char *decision_name(enum decision d)
 {
     static const char *const names[] = {
-#define DECISION_ROW(id, name) name,
+#define DECISION_ROW(id, name, meaning) name,
 #include "schemas/decisions.def"
 #undef DECISION_ROW
     };
     return d < DECISION_N ? names[d] : "unknown";
+}
+
+const char *cohort_name(enum cohort c)
+{
+    return c == COHORT_ACTIVE ? "active" : "candidate";
 }
 
 const char *jws_algorithm_name(enum jws_algorithm a)

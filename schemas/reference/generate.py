@@ -132,7 +132,7 @@ def kind_table():
 
 @table("decisions")
 def decision_table():
-    return ", ".join(code(name) for _, name in rows("decisions", "DECISION_ROW")) + "."
+    return ", ".join(code(name) for _, name, _ in rows("decisions", "DECISION_ROW")) + "."
 
 
 @table("errors")
@@ -249,7 +249,7 @@ def vocabulary():
         "key_parts": list(tables.named("key_parts", "KEY_PART_ROW", "name", "named?", "source", "client?", "distinct?", "meaning")),
         "placeholders": list(tables.named("placeholders", "PLACEHOLDER_ROW", "name", "named?", "source", "meaning")),
         "kinds": [{"name": name, "status": int(status)} for _, name, status in rows("kinds", "KIND_ROW")],
-        "decisions": [name for _, name in rows("decisions", "DECISION_ROW")],
+        "decisions": [name for _, name, _ in rows("decisions", "DECISION_ROW")],
         "algorithms": [name for _, name in rows("jws_algorithms", "ALGORITHM_ROW")],
         "reserved_headers": [name for (name,) in rows("reserved_headers", "RESERVED_HEADER")],
         "reserved_prefixes": [name for (name,) in rows("reserved_headers", "RESERVED_PREFIX")],
