@@ -277,7 +277,7 @@ run_soak = $(Q)EDGE_SPOA_BIN=$(CURDIR)/build/release/edge-spoa EDGE_HAPROXY=$(HA
 # ---- targets ----
 
 .PHONY: help all deps demo demo-down unit replay sim corpus e2e test asan tsan cover lint lint-headers reference fuzz \
-	bench bench-policy bench-expr bench-instructions soak-exchange soak-limit soak-streams soak-valkey test-haproxy34 test-debian13 \
+	bench bench-policy bench-expr bench-record bench-instructions soak-exchange soak-limit soak-streams soak-valkey test-haproxy34 test-debian13 \
 	clean distclean
 
 help: ## this list
@@ -381,6 +381,13 @@ build/release/bench_policy: build/release/obj/tests/bench/policy_bench.o build/r
 
 bench-policy: build/release/bench_policy ## the largest policies: time to read them and memory they take, one JSON line each
 	$(Q)build/release/bench_policy
+
+build/release/bench_record: build/release/obj/tests/bench/record_bench.o $(call libraries,release)
+	@echo "  LD    $@"
+	$(Q)$(release_CC) $(CFLAGS_ALL) $(release_CFLAGS) $(LDFLAGS_ALL) -o $@ $^ $(LIBS)
+
+bench-record: build/release/bench_record ## CPU time of an access record in the agent that keeps it, in parts and as a whole
+	$(Q)build/release/bench_record
 
 soak-exchange: all deps ## 20,000 requests for each fault of an agent or HAProxy, none fails (SOAK="--requests N kill")
 	$(call run_soak,exchange)

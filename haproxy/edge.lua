@@ -224,7 +224,7 @@ function Body:http_payload(txn, message)
     -- What stayed would count as forwarded: the request would be held open until a timer ends it, and its end be judged again.
     message:remove()
     self.ended = true
-    txn:set_var("txn.ended", ended)
+    txn:set_var("txn.decision", ended)
     if self.answered then
         -- The response breaks off: over HTTP/1 the connection closes, over HTTP/2 the stream is reset.
         txn:done()
@@ -245,8 +245,63 @@ local PLAIN = {
     gateway_timeout = "The upstream did not answer in time.\n",
     unreachable = "The upstream can not be reached.\n",
 }
+local IN_THE_UPSTREAMS_STEAD = {bad_gateway = true, gateway_timeout = true, unreachable = true}
+
+-- HAProxy's codes of errors of TLS (`bc_err`). Those behind them have other numbers in each version.
+local TLS_FIRST, TLS_LAST, TLS_NO_NAME, TLS_OTHER_NAME = 24, 43, 32, 33
+-- OpenSSL's: the reason within a code (`ssl_bc_err`); alerts of the peer are from ALERTS on.
+local REASON, CERTIFICATE_VERIFY_FAILED, ALERTS = 0x7fffff, 134, 1000
+
+-- Why no TLS connection came about.
+local function tls_cause(code, reason)
+    if code == TLS_NO_NAME then
+        return "tls.host"
+    elseif code == TLS_OTHER_NAME then
+        return "tls.name"
+    elseif reason == CERTIFICATE_VERIFY_FAILED then
+        return "tls.certificate"
+    elseif reason >= ALERTS then
+        return "tls.alert"
+    end
+    return reason == 0 and "tls.closed" or "tls"
+end
+
+-- Why the upstream gave no answer, in the words of schemas/upstream_causes.def.
+local function cause_of(txn, what)
+    local state = txn.f:txn_sess_term_state()
+    local code, reason = txn.f:bc_err() or 0, (txn.f:ssl_bc_err() or 0) & REASON
+    -- Nobody has acknowledged anything on a connection without a round-trip time: it never was one.
+    local rtt = txn.f:bc_rtt("us")
+    if state == "sC" then
+        return rtt and rtt > 0 and "timeout.tls" or "timeout.connect"
+    elseif state == "sH" then
+        return "timeout.headers"
+    elseif state == "PH" then
+        return "other.invalid"
+    elseif state ~= "SC" and state ~= "SH" then
+        return what == "bad_gateway" and "other.switched" or "other"
+    elseif state == "SC" and txn.f:nbsrv(txn.f:be_name()) == 0 then
+        return "dns"
+    -- HAProxy 3.2 calls a refused connection a failed handshake.
+    elseif reason ~= 0 or code >= TLS_FIRST and code <= TLS_LAST and rtt ~= 0 then
+        return tls_cause(code, reason)
+    end
+    return (state == "SH" or rtt and rtt > 0) and "reset" or "refused"
+end
+
+local UNANSWERED = {timeout = "upstream_timeout", tls = "upstream_tls"}
 -- What it was that HAProxy answers with a 503, by the state that it ended the request in.
 local UNREACHABLE = {sC = "gateway_timeout", SC = "bad_gateway"}
+
+-- HAProxy answers in the upstream's stead; returns the response's kind. What was the matter goes to the record, and to HAProxy's own line.
+local function unanswered(txn, what)
+    local cause = cause_of(txn, what)
+    local kind = gsub(cause, "%..*", "")
+    txn:set_var("txn.upstream_error", cause)
+    txn:set_var("txn.decision", UNANSWERED[kind] or "upstream_error")
+    txn:set_var("txn.unanswered", ',"edge.upstream_error":"' .. cause .. '","edge.upstream_error_kind":"' .. kind .. '"')
+    return what == "unreachable" and (UNREACHABLE[txn.f:txn_sess_term_state()] or "unavailable") or what
+end
 
 -- The variable that holds a page or its content type: the request's own, else the policy's default; nil without one.
 local function page_var(txn, name)
@@ -257,10 +312,7 @@ end
 -- The body of HAProxy's own answer to what happened: a kind of schemas/kinds.def, or "unreachable". txn.ctype becomes the content
 -- type of a page.
 core.register_fetches("edge_page", function(txn, what)
-    local kind = what
-    if what == "unreachable" then
-        kind = UNREACHABLE[txn.f:txn_sess_term_state()] or "unavailable"
-    end
+    local kind = IN_THE_UPSTREAMS_STEAD[what] and unanswered(txn, what) or what
     local page = page_var(txn, "t_" .. kind)
     if page == nil then
         return PLAIN[what]

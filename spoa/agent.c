@@ -88,6 +88,21 @@ static void announce_ready(const struct agent *a)
     close(fd);
 }
 
+/* policy_file's `before`. Feed's thread. */
+static void prepare(void *ctx, const struct policy *policy)
+{
+    struct agent *a = ctx;
+    agent_store_prepare(a, policy);
+    counts_prepare(a->counts, policy, COHORT_ACTIVE);
+}
+
+static bool counts_start(struct agent *a, struct err *e)
+{
+    char file[256];
+    snprintf(file, sizeof file, "%s/counts-%u", a->settings.run_dir, (unsigned) a->settings.agent_index);
+    return counts_open(&a->counts, file, &clock_system, e);
+}
+
 static bool workers_start(struct agent *a, struct err *e)
 {
     a->n_workers = a->settings.workers != 0 ? (size_t) a->settings.workers : cores();
@@ -118,14 +133,37 @@ static bool workers_start(struct agent *a, struct err *e)
     return true;
 }
 
+enum { SOCKET_NAME_MAX = 256 };
+
+static void records_name(const struct agent *a, const char *prefix, char out[static SOCKET_NAME_MAX])
+{
+    snprintf(out, SOCKET_NAME_MAX, "%s%s/records-%u.sock", prefix, a->settings.run_dir, (unsigned) a->settings.agent_index);
+}
+
 static bool records_start(struct agent *a, struct err *e)
 {
-    char at[256];
+    char at[SOCKET_NAME_MAX];
     int fd;
-    snprintf(at, sizeof at, "unix@%s/records-%u.sock", a->settings.run_dir, (unsigned) a->settings.agent_index);
-    access_log_init(&a->access_log, (unsigned) a->settings.agent_index, &a->writer, &clock_system);
+    records_name(a, "unix@", at);
+    const struct records_options options = {
+        .agent_index = (unsigned) a->settings.agent_index,
+        .log_sample_rate = a->settings.log_sample_rate,
+        .counts = a->counts,
+        .writer = &a->writer,
+        .clock = &clock_system,
+    };
+    records_init(&a->records, &options);
     return writer_start(&a->writer, STDOUT_FILENO, e) && spop_listen(str_of(at), &fd, e) &&
-           intake_start(&a->intake, fd, access_log_record, &a->access_log, e);
+           intake_start(&a->intake, fd, records_take, records_tick, &a->records, e);
+}
+
+/* The lines come last: records are read until then. */
+static void records_end(struct agent *a)
+{
+    char successor[SOCKET_NAME_MAX];
+    records_name(a, "", successor);
+    intake_stop(&a->intake, successor);
+    writer_stop(&a->writer);
 }
 
 static bool httpd_start(struct agent *a, struct err *e)
@@ -134,6 +172,7 @@ static bool httpd_start(struct agent *a, struct err *e)
         {"/livez", agent_livez},
         {"/readyz", agent_readyz},
         {"/metrics", agent_metrics},
+        {"/stats", agent_stats},
         {"/doctor", agent_doctor},
         {NULL, NULL},
     };
@@ -185,11 +224,11 @@ static bool agent_start(struct agent *a, struct err *e)
     a->ingress = a->settings.ready_fd != 0 ? settings_ingress(&a->settings, SETTINGS_SERVE, NULL) : settings_ingress_logged(&a->settings, SETTINGS_SERVE);
     if (a->ingress == NULL)
         return err_set(e, ERR_NO_MEMORY, "", "no memory to read how requests reach this deployment");
-    if (!agent_store_init(a, e) || !workers_start(a, e))
+    if (!agent_store_init(a, e) || !counts_start(a, e) || !workers_start(a, e))
         return false;
     const struct policy_options options = {
         .deployment = &a->ingress->deployment, .to_serve = true, .connect_timeout_ms = a->settings.connect_timeout_ms};
-    if (!policy_file_init(&a->policy_file, a->settings.policy_file, &options, a->slots, a->n_workers, agent_store_prepare, wake_workers, a, e))
+    if (!policy_file_init(&a->policy_file, a->settings.policy_file, &options, a->slots, a->n_workers, prepare, wake_workers, a, e))
         return false;
     policy_file_load(&a->policy_file);
     if (!may_listen(a, e) || !policy_file_start(&a->policy_file, e) || !records_start(a, e) || !httpd_start(a, e))
@@ -215,16 +254,14 @@ static void agent_end(struct agent *a)
 {
     if (!workers_end(a)) {
         log_event(LOG_LEVEL_WARN, "stopped", "a peer did not read its answers; ended without it");
-        intake_stop(&a->intake);
-        writer_stop(&a->writer);
+        records_end(a);
         exit(0);
     }
     policy_file_stop(&a->policy_file);
     policy_file_release(&a->policy_file);
-    intake_stop(&a->intake);
-    writer_stop(&a->writer);
-    access_log_release(&a->access_log);
+    records_end(a);
     httpd_free(&a->httpd);
+    counts_close(&a->counts);
     challenges_release(&a->challenges);
     agent_store_release(a);
     free(a->workers);

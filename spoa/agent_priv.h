@@ -1,4 +1,4 @@
-/* The parts of an agent's process, for its life cycle (agent.c) and the pages of its internal listener (pages.c, metrics.c). */
+/* The parts of an agent's process, for its life cycle (agent.c) and the pages of its internal listener (pages.c, stats.c, metrics*.c). */
 #ifndef SPOA_AGENT_PRIV_H
 #define SPOA_AGENT_PRIV_H
 
@@ -6,8 +6,9 @@
 #include "common/rate/rate.h"
 #include "spoa/doctor/page.h"
 #include "spoa/live/policy_file.h"
-#include "spoa/record/access_log.h"
+#include "spoa/record/counts.h"
 #include "spoa/record/intake.h"
+#include "spoa/record/records.h"
 #include "spoa/record/writer.h"
 #include "spoa/settings_deployment.h"
 #include "spoa/wire/acceptor.h"
@@ -27,7 +28,8 @@ struct agent {
     struct lease_slot *slots[AGENT_WORKERS_MAX];
     struct policy_file policy_file;
     struct challenges challenges;
-    struct access_log access_log;
+    struct counts *counts;
+    struct records records;
     struct writer writer;
     struct intake intake;
     struct httpd *httpd;
@@ -44,8 +46,8 @@ struct agent {
 /* --- agent_store.c: where limits are counted. Main thread unless said otherwise. --- */
 
 MUSTUSE bool agent_store_init(struct agent *a, struct err *e);
-/* policy_file's `before`: makes room for the rules that can count locally. Feed's thread, too. */
-void agent_store_prepare(void *ctx, const struct policy *policy);
+/* Of policy_file's `before`: makes room for the rules that can count locally. Feed's thread, too. */
+void agent_store_prepare(struct agent *a, const struct policy *policy);
 /* Until every worker's first attempt to reach Valkey has ended, well or not; at most its dial time-out and VALKEY_HANDSHAKE_MS. */
 void agent_store_wait(struct agent *a);
 void agent_store_release(struct agent *a);
@@ -59,6 +61,7 @@ void agent_livez(void *ctx, struct httpd_reply *reply);
 void agent_readyz(void *ctx, struct httpd_reply *reply);
 void agent_metrics(void *ctx, struct httpd_reply *reply);
 void agent_doctor(void *ctx, struct httpd_reply *reply);
+void agent_stats(void *ctx, struct httpd_reply *reply);
 
 /* The page of a few words that the others fall back to. */
 void agent_reply_text(struct httpd_reply *reply, int status, const char *text);

@@ -30,9 +30,8 @@ bool agent_store_init(struct agent *a, struct err *e)
     return true;
 }
 
-void agent_store_prepare(void *ctx, const struct policy *policy)
+void agent_store_prepare(struct agent *a, const struct policy *policy)
 {
-    struct agent *a = ctx;
     struct str ids[POLICY_RULES_MAX];
     size_t n = 0;
     struct err e;

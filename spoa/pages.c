@@ -1,7 +1,8 @@
-/* The pages of an agent's internal listener besides /metrics: /livez, /readyz, /doctor. */
+/* The pages of an agent's internal listener besides /metrics: /livez, /readyz, /doctor, /stats. */
 #include <stdlib.h>
 
 #include "spoa/agent_priv.h"
+#include "spoa/stats.h"
 
 void agent_reply_text(struct httpd_reply *reply, int status, const char *text)
 {
@@ -85,6 +86,26 @@ void agent_doctor(void *ctx, struct httpd_reply *reply)
     struct buf body;
     buf_init(&body, storage, DOCTOR_PAGE_MAX);
     doctor_page_put(&body, &page);
+    reply->status = 200;
+    reply->content_type = "application/json";
+    reply->body = storage;
+    reply->body_len = body.len;
+}
+
+/* Memory that is not written to is none: most pages take a few kilobytes of it. */
+void agent_stats(void *ctx, struct httpd_reply *reply)
+{
+    const struct agent *a = ctx;
+    char *storage = malloc(STATS_PAGE_MAX);
+    if (storage == NULL)
+        return;
+    struct buf body;
+    buf_init(&body, storage, STATS_PAGE_MAX);
+    if (!stats_put(&body, a->counts, (unsigned) a->settings.agent_index)) {
+        free(storage);
+        agent_reply_text(reply, 503, "no memory for the page\n");
+        return;
+    }
     reply->status = 200;
     reply->content_type = "application/json";
     reply->body = storage;

@@ -14,6 +14,7 @@ enum setting_type {
     TYPE_DURATION,
     TYPE_SIZE,
     TYPE_COUNT,
+    TYPE_RATE,
 #define SETTING_ENUM(set, words) TYPE_ENUM_##set,
 #include "schemas/settings.def"
 };
@@ -162,6 +163,8 @@ static bool read_value(const struct row *r, const char *text, struct settings_ed
         return read_size(r, str_of(text), member, e);
     case TYPE_COUNT:
         return parse_u64(str_of(text), r->min, r->max, member, "", e);
+    case TYPE_RATE:
+        return parse_rate(str_of(text), member, "", e);
 #define SETTING_ENUM(set, words) case TYPE_ENUM_##set:
 #include "schemas/settings.def"
         break;

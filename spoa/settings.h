@@ -24,6 +24,7 @@ enum { SETTING_FINGERPRINTS_FALSE, SETTING_FINGERPRINTS_JA3, SETTING_FINGERPRINT
 #define SETTING_TYPE_DURATION            uint64_t
 #define SETTING_TYPE_SIZE                uint64_t
 #define SETTING_TYPE_COUNT               uint64_t
+#define SETTING_TYPE_RATE                uint64_t
 #define SETTING_TYPE_ENUM_CLIENT_AUTH    int
 #define SETTING_TYPE_ENUM_FINGERPRINTS   int
 #define SETTING_TYPE_ENUM_FAILURE        int

@@ -83,6 +83,8 @@ static void value_of(const struct item *i, char *out)
         value_of_size(i, out);
     else if (strcmp(i->type, "COUNT") == 0)
         snprintf(out, VALUE_MAX, "number, %" PRIu64 " to %" PRIu64, i->min, i->max);
+    else if (strcmp(i->type, "RATE") == 0)
+        snprintf(out, VALUE_MAX, "rate, 0 to 1, at most four decimals");
     else if (strcmp(i->type, "LIST") == 0)
         snprintf(out, VALUE_MAX, "comma list, may be empty");
     else

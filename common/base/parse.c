@@ -219,6 +219,39 @@ bool parse_u64(struct str s, uint64_t min, uint64_t max, uint64_t *out, const ch
     return true;
 }
 
+bool parse_rate(struct str s, uint64_t *out, const char *path, struct err *e)
+{
+    const size_t dot = str_find_byte(s, '.');
+    const struct str decimals = str_sub(s, dot == SIZE_MAX ? s.len : dot + 1, s.len);
+    uint64_t whole, part = 0;
+    bool ok = parse_digits(str_sub(s, 0, dot), 1, &whole) && (dot == SIZE_MAX || decimals.len > 0) && decimals.len <= 4;
+
+    for (size_t i = 0; ok && i < 4; i++) {
+        ok = i >= decimals.len || ascii_is_digit(decimals.p[i]);
+        part = part * 10 + (ok && i < decimals.len ? (uint64_t)(decimals.p[i] - '0') : 0);
+    }
+    if (!ok || whole * RATE_WHOLE + part > RATE_WHOLE)
+        return err_set(e, ERR_BAD_VALUE, path, "\"%.*s\" is not a rate: must be between 0 and 1 with at most four decimals, as in 0.25",
+                       STR_ARG(shown(s)));
+    *out = whole * RATE_WHOLE + part;
+    return true;
+}
+
+size_t parse_render_rate(uint64_t rate, char out[static RATE_TEXT_MAX])
+{
+    size_t len = 0;
+
+    out[len++] = rate >= RATE_WHOLE ? '1' : '0';
+    if (rate == 0 || rate >= RATE_WHOLE)
+        return len;
+    out[len++] = '.';
+    for (uint64_t unit = RATE_WHOLE / 10; rate > 0; unit /= 10) {
+        out[len++] = (char)('0' + rate / unit);
+        rate %= unit;
+    }
+    return len;
+}
+
 bool parse_digits(struct str s, uint64_t max, uint64_t *out)
 {
     uint64_t value;

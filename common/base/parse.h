@@ -14,6 +14,12 @@ size_t parse_render_duration(uint64_t ms, char *out, size_t cap);
 /* "1048576", "512KiB", "1MiB", "1GiB". */
 MUSTUSE bool parse_size_bytes(struct str s, uint64_t *out, const char *path, struct err *e);
 MUSTUSE bool parse_u64(struct str s, uint64_t min, uint64_t max, uint64_t *out, const char *path, struct err *e);
+/* A part of the whole between 0 and 1, at most four decimals, as "0.25": in parts of RATE_WHOLE. */
+enum { RATE_WHOLE = 10000 };
+MUSTUSE bool parse_rate(struct str s, uint64_t *out, const char *path, struct err *e);
+/* "0.25" of 2500: without needless zeros. Returns its length. */
+enum { RATE_TEXT_MAX = 6 };
+size_t parse_render_rate(uint64_t rate, char out[static RATE_TEXT_MAX]);
 /* A number that a program wrote: digits without leading zeros, at most max. False without a word. */
 MUSTUSE bool parse_digits(struct str s, uint64_t max, uint64_t *out);
 /* RFC 3339 5.6 in upper case, as "2026-01-31T12:00:00Z": milliseconds since 1970 UTC, what is finer is cut off. Days that their month does not have

@@ -327,6 +327,8 @@ void compile_rate_rules(struct compile *c, const struct jx *rules)
         if (!finish_rule(c, &rule, &head, &all[i], &n_site_wide))
             return;
         has_partner = has_partner || is_partner(&all[i]);
+        c->policy->counts_answers = c->policy->counts_answers || all[i].count_statuses;
+        c->policy->expires = c->policy->expires || all[i].expires_at_ms != 0;
         kept[n_kept] = all[i];
         notes[n_kept] = (struct rate_note){.rule = &kept[n_kept], .x = head.x, .index = i};
         n_kept++;

@@ -7,6 +7,12 @@ static void apply_auth(const struct policy *p, const struct config_rule *rule, s
     out->accepted = rule->auth == AUTH_NONE ? 0 : rule->has_accepted ? rule->accepted : p->default_accepted;
 }
 
+static void set_block(const struct policy *p, const struct config_rule *rule, struct settings *out)
+{
+    out->block = rule->block;
+    out->block_rule = rule->block == BLOCK_NONE ? -1 : (int) (rule - p->config_rules);
+}
+
 static void apply(const struct policy *p, const struct config_rule *rule, struct settings *out)
 {
     if (rule->auth != AUTH_UNSET)
@@ -25,7 +31,7 @@ static void apply(const struct policy *p, const struct config_rule *rule, struct
     if (rule->ratelimit_headers != TOGGLE_UNSET)
         out->ratelimit_headers = rule->ratelimit_headers == TOGGLE_ON;
     if (rule->block != BLOCK_UNSET)
-        out->block = rule->block;
+        set_block(p, rule, out);
 }
 
 /* Of a rule that can't be judged only what protects counts. False: it has nothing of that. */
@@ -34,7 +40,7 @@ static bool apply_protection(const struct policy *p, const struct config_rule *r
     if (rule->auth == AUTH_REQUIRED)
         apply_auth(p, rule, out);
     if (rule->block == BLOCK_BLOCK)
-        out->block = BLOCK_BLOCK;
+        set_block(p, rule, out);
     return rule->auth == AUTH_REQUIRED || rule->block == BLOCK_BLOCK;
 }
 
@@ -57,6 +63,7 @@ void policy_default_settings(const struct policy *p, struct settings *out)
         .upstream_timeout_ms = p->limits.upstream_timeout_ms,
         .body_read_timeout_ms = p->limits.body_read_timeout_ms,
         .block = BLOCK_NONE,
+        .block_rule = -1,
     };
     memcpy(out->responses, p->defaults, sizeof out->responses);
 }

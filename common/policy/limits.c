@@ -1,12 +1,10 @@
 /* The limits that count a request, and the subject that each of them counts. */
-#include "common/policy/policy.h"
+#include "common/policy/limits_priv.h"
 
 /* Longer values stand in a subject by their beginning and their digest, which together are longer than any that stands there whole. */
-enum { WHOLE_MAX = 512, BEGINNING_LEN = WHOLE_MAX + 1, NUMBER_MAX = 20 };
+enum { WHOLE_MAX = 512, BEGINNING_LEN = WHOLE_MAX + 1 };
 
-/* The value that part has in the request; number: room for one. An empty value is none, as for expressions' plain strings: it tells nobody
- * apart. */
-static struct str value_of(const struct key_part *part, const struct expr_facts *f, char number[static NUMBER_MAX])
+struct str limits_value(const struct key_part *part, const struct expr_facts *f, char number[static LIMITS_NUMBER_MAX])
 {
     struct str value = STR_NONE;
     struct buf b;
@@ -33,7 +31,7 @@ static struct str value_of(const struct key_part *part, const struct expr_facts 
     case KEY_PART_PATH:
         return f->path;
     case KEY_PART_ASNUM:
-        buf_init(&b, number, NUMBER_MAX);
+        buf_init(&b, number, LIMITS_NUMBER_MAX);
         if (f->viewer.has_asnum)
             buf_put_i64(&b, f->viewer.asnum);
         return buf_str(&b);
@@ -47,14 +45,14 @@ static struct str value_of(const struct key_part *part, const struct expr_facts 
 
 static bool has_part(const struct key_part *part, const struct expr_facts *f)
 {
-    char number[NUMBER_MAX];
+    char number[LIMITS_NUMBER_MAX];
 
     if (part->kind == KEY_PART_IP)
         return f->has_ip;
-    return part->kind == KEY_PART_CONSTANT || value_of(part, f, number).len > 0;
+    return part->kind == KEY_PART_CONSTANT || limits_value(part, f, number).len > 0;
 }
 
-static bool has_key(const struct rate_rule *rule, const struct expr_facts *f)
+bool limits_has_key(const struct rate_rule *rule, const struct expr_facts *f)
 {
     for (size_t i = 0; i < rule->n_key; i++)
         if (!has_part(&rule->key[i], f))
@@ -71,8 +69,9 @@ struct choosing {
     struct expr_run run;
     struct expr_candidates candidates;
     bool chosen[POLICY_RULES_MAX];
-    bool reject;
-    uint16_t n_slots, n_capped;
+    int64_t now_ms;
+    uint16_t n_slots;
+    struct limit_choice *out;
 };
 
 static bool is_enforced(const struct policy *p, const struct rate_rule *rule)
@@ -87,12 +86,12 @@ static bool can_count(const struct choosing *c, const struct rate_rule *rule)
 
     if (rule->algorithm == RATE_DISTINCT && !has_part(&rule->distinct_of, f))
         return false;
-    return rule->on_missing_key == MISSING_FALLBACK_IP || has_key(rule, f);
+    return rule->on_missing_key == MISSING_FALLBACK_IP || limits_has_key(rule, f);
 }
 
 static bool rejects_missing_key(const struct choosing *c, const struct rate_rule *rule)
 {
-    return rule->on_missing_key == MISSING_REJECT && is_enforced(c->policy, rule) && !has_key(rule, &c->request->facts);
+    return rule->on_missing_key == MISSING_REJECT && is_enforced(c->policy, rule) && !limits_has_key(rule, &c->request->facts);
 }
 
 /* An expression that can't be judged counts as a match: a limit protects. */
@@ -101,33 +100,60 @@ static bool matches(struct choosing *c, const struct rate_rule *rule)
     return expr_is_candidate(&c->candidates, rule->program) && expr_run(&c->run, rule->program) != MATCH_NO;
 }
 
+static bool has_expired(const struct choosing *c, const struct rate_rule *rule)
+{
+    return c->now_ms != 0 && rule->expires_at_ms != 0 && c->now_ms >= rule->expires_at_ms;
+}
+
+static void pass_over(struct limit_passed *passed, size_t i)
+{
+    if (passed->n < POLICY_PASSED_OVER_MAX)
+        passed->index[passed->n] = (uint16_t) i;
+    passed->n++;
+}
+
 static void consider(struct choosing *c, size_t i)
 {
     const struct rate_rule *rule = &c->policy->rate_rules[i];
+    bool expired = has_expired(c, rule);
 
-    if (rule->count_statuses)
+    if (rule->count_statuses && !expired)
         return; /* counts answers, in the edge's own memory */
     if (!rule->site_wide && !matches(c, rule))
         return;
+    if (expired) {
+        pass_over(&c->out->expired, i);
+        return;
+    }
     bool rejects = rejects_missing_key(c, rule);
     if (!rejects && !can_count(c, rule))
         return;
     if (!rule->site_wide && c->n_slots == POLICY_LIMITED_RULES_MAX) {
-        c->n_capped++;
+        pass_over(&c->out->capped, i);
         return;
     }
     c->n_slots = (uint16_t) (c->n_slots + (rule->site_wide ? 0 : 1));
     c->chosen[i] = !rejects;
-    c->reject = c->reject || rejects;
+    if (rejects && !c->out->reject_missing_key)
+        c->out->rejecting = (uint16_t) i;
+    c->out->reject_missing_key = c->out->reject_missing_key || rejects;
 }
 
-bool policy_select_limits(const struct policy *p, const struct request_view *r, struct arena *a, struct limit_choice *out)
+static bool choosing_begin(struct choosing *c, struct arena *a)
 {
-    struct choosing c = {.policy = p, .request = r};
-
-    if (!expr_run_init(&c.run, p->rate_set, &r->facts, a))
+    if (!expr_run_init(&c->run, c->policy->rate_set, &c->request->facts, a))
         return false;
-    expr_run_worth_asking(&c.run, &c.candidates);
+    expr_run_worth_asking(&c->run, &c->candidates);
+    return true;
+}
+
+bool policy_select_limits(const struct policy *p, const struct request_view *r, struct arena *a, int64_t now_ms, struct limit_choice *out)
+{
+    struct limit_choice choice = {0};
+    struct choosing c = {.policy = p, .request = r, .now_ms = now_ms, .out = &choice};
+
+    if (!choosing_begin(&c, a))
+        return false;
     for (size_t i = 0; i < p->n_rate_rules; i++)
         if (is_enforced(p, &p->rate_rules[i]))
             consider(&c, i);
@@ -135,14 +161,37 @@ bool policy_select_limits(const struct policy *p, const struct request_view *r, 
         if (!is_enforced(p, &p->rate_rules[i]))
             consider(&c, i);
 
-    *out = (struct limit_choice){.n_capped = c.n_capped, .reject_missing_key = c.reject};
-    for (size_t i = 0; i < p->n_rate_rules && !c.reject; i++) {
+    for (size_t i = 0; i < p->n_rate_rules && !choice.reject_missing_key; i++) {
         if (!c.chosen[i])
             continue;
-        out->index[out->n] = (uint16_t) i;
-        out->enforce[out->n] = is_enforced(p, &p->rate_rules[i]);
-        out->n++;
+        choice.index[choice.n] = (uint16_t) i;
+        choice.enforce[choice.n] = is_enforced(p, &p->rate_rules[i]);
+        choice.n++;
     }
+    *out = choice;
+    return true;
+}
+
+bool policy_select_counts(const struct policy *p, const struct request_view *r, struct arena *a, int64_t now_ms, struct count_choice *out)
+{
+    struct choosing c = {.policy = p, .request = r, .now_ms = now_ms};
+    struct count_choice choice = {0};
+    char *storage = arena_take_bytes(a, RATE_SUBJECT_MAX);
+
+    if (!storage || !choosing_begin(&c, a))
+        return false;
+    for (size_t i = 0; i < p->n_rate_rules && choice.n < POLICY_COUNTING_RULES_MAX; i++) {
+        const struct rate_rule *rule = &p->rate_rules[i];
+        struct buf subject;
+        if (!rule->count_statuses || has_expired(&c, rule) || !matches(&c, rule) || !can_count(&c, rule))
+            continue;
+        buf_init(&subject, storage, RATE_SUBJECT_MAX);
+        policy_limit_subject(rule, r, &subject);
+        if (subject.full || !rate_subject_hash(buf_str(&subject), &choice.subject[choice.n]))
+            return false;
+        choice.index[choice.n++] = (uint16_t) i;
+    }
+    *out = choice;
     return true;
 }
 
@@ -171,9 +220,9 @@ static void put_value(struct buf *b, struct str value)
 void policy_limit_subject(const struct rate_rule *rule, const struct request_view *r, struct buf *b)
 {
     const struct expr_facts *f = &r->facts;
-    char number[NUMBER_MAX];
+    char number[LIMITS_NUMBER_MAX];
 
-    if (!has_key(rule, f)) {
+    if (!limits_has_key(rule, f)) {
         rate_subject_begin(b, RATE_DOMAIN_FALLBACK_IP);
         if (f->has_ip)
             rate_subject_ip(b, &f->ip);
@@ -186,6 +235,6 @@ void policy_limit_subject(const struct rate_rule *rule, const struct request_vie
         if (rule->key[i].kind == KEY_PART_IP)
             rate_subject_ip(b, &f->ip);
         else
-            put_value(b, value_of(&rule->key[i], f, number));
+            put_value(b, limits_value(&rule->key[i], f, number));
     }
 }

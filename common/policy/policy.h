@@ -11,7 +11,9 @@
 #include "common/http/template.h"
 #include "common/rate/rate.h"
 
-enum { POLICY_SCHEMA_MIN = 1, POLICY_SCHEMA_MAX = 6, POLICY_RULES_MAX = 200, POLICY_SITE_WIDE_MAX = 2, POLICY_LIMITED_RULES_MAX = 5 };
+enum { POLICY_SCHEMA_MIN = 1, POLICY_SCHEMA_MAX = 6, POLICY_RULES_MAX = 200, POLICY_SITE_WIDE_MAX = 2, POLICY_LIMITED_RULES_MAX = 5, POLICY_COUNTING_RULES_MAX = 5 };
+/* Rules that a request matched and that do not count it: so many are named. Bytes of a subject as people are shown it. */
+enum { POLICY_PASSED_OVER_MAX = 32, POLICY_DISPLAY_MAX = 160 };
 /* Bounds of our own. Header names: different ones that the enabled header rules write. Issuers: bits of a word. */
 enum { POLICY_TEMPLATES_MAX = 200, POLICY_RULE_OPS_MAX = 32, POLICY_HEADER_NAMES_MAX = 48, POLICY_ISSUERS_MAX = 32, POLICY_KEY_PARTS_MAX = 5 };
 
@@ -204,6 +206,7 @@ struct policy {
     const struct rate_rule *rate_rules;
     const struct header_rule *header_rules;
     size_t n_config_rules, n_rate_rules, n_header_rules;
+    bool counts_answers, expires; /* a rate-limit rule has count_statuses, expires_at */
     bool reads_verified_bot; /* an enabled rule reads client.verified_bot */
     struct addr_set verified_bots; /* the snapshot's ranges; empty when no rule reads them */
 };
@@ -253,6 +256,7 @@ struct settings {
     uint64_t body_limit, upstream_timeout_ms, body_read_timeout_ms;
     bool ratelimit_headers;
     enum block_mode block; /* after kill_switch.block: BLOCK_UNSET reads as none */
+    int block_rule;        /* index of the config rule that this block is of; -1 where it is none */
 };
 /* The settings of a request that no rule matches. */
 void policy_default_settings(const struct policy *p, struct settings *out);
@@ -260,19 +264,40 @@ void policy_default_settings(const struct policy *p, struct settings *out);
  * expression ends in an error contributes `block: block` and `auth: required` only. False: no memory. */
 MUSTUSE bool policy_config(const struct policy *p, const struct request_view *r, struct arena *a, struct settings *out, struct rule_hits *hits);
 
+/* Matching rules that are passed over. */
+struct limit_passed {
+    uint16_t index[POLICY_PASSED_OVER_MAX]; /* the first ones */
+    uint16_t n;                             /* all of them: may be more than are named */
+};
 /* The rate-limit rules to charge: site-wide ones always, then matching ones in order up to the cap, blocking ones before shadow ones (the
- * chosen are reported in list order). Rules that count answers are no part of it, nor are those that lack what they count. n_capped: how many
- * matching ones the cap left out. */
+ * chosen are reported in list order). Rules that count answers are no part of it, nor are those that lack what they count. now_ms: since 1970 UTC, for
+ * rules that have expired, which take no slot; 0: none has. */
 struct limit_choice {
     uint16_t index[POLICY_SITE_WIDE_MAX + POLICY_LIMITED_RULES_MAX];
     bool enforce[POLICY_SITE_WIDE_MAX + POLICY_LIMITED_RULES_MAX]; /* false: shadow, by action or kill switch */
-    uint16_t n, n_capped;
+    uint16_t n;
+    struct limit_passed capped, expired; /* left out by the cap; past their expires_at */
     bool reject_missing_key; /* an enforcing rule with on_missing_key reject had no key: answer 400 bad_request */
+    uint16_t rejecting;      /* the first such rule, where there is one */
 };
-MUSTUSE bool policy_select_limits(const struct policy *p, const struct request_view *r, struct arena *a, struct limit_choice *out);
+MUSTUSE bool policy_select_limits(const struct policy *p, const struct request_view *r, struct arena *a, int64_t now_ms, struct limit_choice *out);
+
+/* Rules that count answers (count_statuses), with whom they count: the first matching ones in list order. One without its key counts by the address with
+ * on_missing_key fallback_ip and else not at all: reject refuses nothing, since such a rule asks for no key before there is an answer. now_ms as above.
+ * False: no memory, or a subject could not be hashed. */
+struct count_choice {
+    uint16_t index[POLICY_COUNTING_RULES_MAX];
+    struct rate_subject subject[POLICY_COUNTING_RULES_MAX];
+    uint16_t n;
+};
+MUSTUSE bool policy_select_counts(const struct policy *p, const struct request_view *r, struct arena *a, int64_t now_ms, struct count_choice *out);
 /* The subject of rule for this request, into b (RATE_SUBJECT_MAX, which holds every one): its key's values; where one is missing or empty the
  * address. Without a client address, which only simulate lets through, fallback_ip counts all such requests as one subject. */
 void policy_limit_subject(const struct rate_rule *rule, const struct request_view *r, struct buf *b);
+/* The same subject for people to recognise, at most POLICY_DISPLAY_MAX bytes of b: parts joined by a blank. Address, AS number, host, method, country,
+ * locale and fingerprint in full; headers, cookies, parameters and claims, which may be secrets, as name=beginning: at most four characters
+ * and never more than half of them, then an ellipsis. What can't be printed is '?'. UTF-8; what has no room is cut between characters. */
+void policy_limit_display(const struct rate_rule *rule, const struct request_view *r, struct buf *b);
 
 /* Operations on the response as HAProxy's binary lists, whoever makes it: names to delete, headers to add after that. */
 struct response_edit {

@@ -96,7 +96,7 @@ static bool decide(struct simulation *s, struct arena *a)
         return true;
 
     s->reached = SIMULATE_LIMITS;
-    if (!policy_select_limits(s->policy, &s->view, a, &s->limits) || !simulate_find_quiet_limits(s, a))
+    if (!policy_select_limits(s->policy, &s->view, a, 0, &s->limits) || !simulate_find_quiet_limits(s, a))
         return false;
     if (s->limits.reject_missing_key) {
         reject(s, "missing_key", KIND_BAD_REQUEST);

@@ -33,11 +33,11 @@ counter() {
         awk -v name="$2" '{ split($1, family, "{") } family[1] == name { n += $2 } END { printf "%d\n", n }'
 }
 
-# Finds the agent whose number of decisions is no longer $1 or $2.
+# Finds the agent whose number of decisions is no longer $1 or $2: it is counted when the request's record has come.
 asked() {
-    if [ "$(counter 0 edge_requests_total)" != "$1" ]; then
+    if [ "$(counter 0 edge_decisions_total)" != "$1" ]; then
         AGENT=0
-    elif [ "$(counter 1 edge_requests_total)" != "$2" ]; then
+    elif [ "$(counter 1 edge_decisions_total)" != "$2" ]; then
         AGENT=1
     else
         return 1
@@ -46,8 +46,8 @@ asked() {
 
 login() {
     local before0 before1
-    before0=$(counter 0 edge_requests_total)
-    before1=$(counter 1 edge_requests_total)
+    before0=$(counter 0 edge_decisions_total)
+    before1=$(counter 1 edge_decisions_total)
     STATUS=$(curl -s -o /dev/null -w '%{http_code}' -X POST "http://127.0.0.1:$PORT/api/login")
     wait_for 5 asked "$before0" "$before1" || die "no agent decided a login (answer $STATUS); see $STATE/edge.log"
 }

@@ -9,11 +9,12 @@
 # No service is started. Debian starts a daemon such as nginx when its package is installed; the one switch that every
 # init system honours is /usr/sbin/policy-rc.d, so a temporary one stands there during the installation. It says no only
 # while this process lives: a leftover after a kill -9 is without effect. One that exists already is left alone.
-# The nginx service, if it was installed by us, is also disabled, so that it does not take port 80 after a reboot.
+# Services that were installed by us are also disabled, so that they take no port after a reboot.
 set -euo pipefail
 
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 LIST=$HERE/apt-packages.txt
+SERVICES=(nginx prometheus) # what Debian would start of our packages; of prometheus only promtool is used
 POLICY=/usr/sbin/policy-rc.d
 LOCK=/run/edge-proxy-deps.lock
 
@@ -85,8 +86,8 @@ SCRIPT
 allow_starts() { rm -f "$POLICY"; }
 
 install_missing() {
-    local had_nginx=1 alternatives packages=()
-    is_installed nginx || had_nginx=0
+    local name alternatives packages=() new=()
+    for name in "${SERVICES[@]}"; do is_installed "$name" || new+=("$name"); done
     forbid_starts
     # An empty or old package list shows as an unknown name or a download that is gone: load it and try again.
     for alternatives in "$@"; do packages+=("$(choose "$alternatives")"); done
@@ -98,9 +99,10 @@ install_missing() {
         for alternatives in "$@"; do packages+=("$(choose "$alternatives")"); done
         apt_install "${packages[@]}" || die "apt-get could not install ${packages[*]}; see the lines above"
     fi
-    if [ "$had_nginx" = 0 ] && is_installed nginx; then
-        update-rc.d nginx disable >/dev/null 2>&1 || say "note: the nginx service stays enabled at boot"
-    fi
+    for name in "${new[@]}"; do
+        is_installed "$name" || continue
+        update-rc.d "$name" disable >/dev/null 2>&1 || say "note: the $name service stays enabled at boot"
+    done
 }
 
 main() {

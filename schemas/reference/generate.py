@@ -218,6 +218,47 @@ def identity_refusal_table():
     return markdown(("reason", "what it says"), ((code(n), m) for _, n, m in rows("identity_refusals", "IDENTITY_REFUSAL_ROW")))
 
 
+WHEN = {"always": "", "nonzero": "a series once it is above zero", "embedded": "without `VALKEY_URL`", "valkey": "with `VALKEY_URL`"}
+
+
+@table("metrics")
+def metric_table():
+    def body(m):
+        return code(m["name"]), m["type"], ", ".join(map(code, m["labels"])), WHEN[m["when"]], "stable" if m["stable"] else "unstable", m["meaning"]
+
+    return markdown(("family", "type", "labels", "there", "", "what it counts"), map(body, tables.metrics()))
+
+
+@table("decision-meanings")
+def decision_meaning_table():
+    return markdown(("decision", "the request was"), ((code(name), meaning) for _, name, meaning in rows("decisions", "DECISION_ROW")))
+
+
+@table("upstream-errors")
+def upstream_error_table():
+    body = ((code(name), code(decision.lower()), meaning) for _, name, decision, meaning in rows("upstream_errors", "UPSTREAM_ERROR_ROW"))
+    return markdown(("cause", "decision", "what happened"), body)
+
+
+@table("rule-counts")
+def rule_count_table():
+    families = {"CONFIG": "edge_config_rule_total", "RATE": "edge_ratelimit_rule_total", "HEADER": "edge_header_rule_total"}
+    body = ((code(families[phase]), code(name), meaning) for phase, _, _, name, meaning in rows("rule_counts", "RULE_COUNT_ROW"))
+    return markdown(("family", "outcome", "requests"), body)
+
+
+@table("latency-buckets")
+def latency_table():
+    return ", ".join(code(le) for _, le in rows("latency_buckets", "LATENCY_BUCKET_ROW")) + ", `+Inf`."
+
+
+@table("log-fields")
+def log_field_table():
+    kinds = {"TEXT": "string", "NUMBER": "number", "BOOL": "bool", "RATE": "number", "IDS": "strings", "NAMES": "strings", "SIGNALS": "strings"}
+    body = ((code(n), kinds[kind], when, stability, meaning) for _, n, kind, when, stability, meaning in rows("log_fields", "LOG_FIELD_ROW"))
+    return markdown(("member", "type", "there", "", "what it says"), body)
+
+
 OF_TESTS = ("TESTED", "TEST", "TEST_REQUEST", "TEST_CERT", "TEST_EXPECT")
 OF_SNAPSHOTS = ("ENVELOPE", "KEYS", "VERIFIED_BOTS")
 TABLES["policy-objects"] = lambda: object_tables(lambda o: o not in OF_TESTS + OF_SNAPSHOTS)
@@ -230,7 +271,7 @@ TABLES["op-object"] = lambda: object_tables(lambda o: o in ("HEADER_RULE", "OP",
 
 
 def page(template):
-    known = tables.limits()
+    known = tables.limits(tables.LIMITS_OF + tables.COUNTED_IN)
     text = template.read_text(encoding="utf-8")
     text = re.sub(r"^<!-- table: ([\w-]+) -->$", lambda m: TABLES[m[1]](), text, flags=re.M)
     text = re.sub(r"@([A-Z][A-Z_]+)@", lambda m: str(known[m[1]]), text)

@@ -7,6 +7,7 @@ import re
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCHEMAS = ROOT / "schemas"
 LIMITS_OF = ("common/expr/expr.h", "common/policy/policy.h", "common/policy/ingress.h")
+COUNTED_IN = ("spoa/record/counts.h",)
 PHASES = {"P_CONFIG": "config", "P_RATE": "rate_limit", "P_HEADERS": "request_headers"}
 READERS = {"BY_AGENT": "agent", "BY_HAPROXY": "haproxy", "BY_LAUNCHER": "run", "BY_OFFLINE": "check"}
 FORMS = {"ADDRESS": "address", "ADDRESS_PORT": "address:port"}
@@ -45,9 +46,9 @@ def arguments(text, at):
                 return found
 
 
-def limits():
+def limits(headers=LIMITS_OF):
     found = {}
-    for name in LIMITS_OF:
+    for name in headers:
         for body in re.findall(r"^enum \{(.*?)\};", (ROOT / name).read_text(encoding="utf-8"), re.M | re.S):
             found.update({key: int(value) for key, value in re.findall(r"(\w+) = (\d+)", body)})
     return found
@@ -115,7 +116,7 @@ def number(n):
     return str(n)
 
 
-VALUES = {"STR": "text", "LIST": "comma list, may be empty", "SECRET": "secret"}
+VALUES = {"STR": "text", "LIST": "comma list, may be empty", "SECRET": "secret", "RATE": "rate, 0 to 1, at most four decimals"}
 RANGES = {"DURATION": ("duration", duration), "SIZE": ("size", size), "COUNT": ("number", number)}
 
 
@@ -133,6 +134,24 @@ def settings():
             "value": f"{word}, {form(int(least))} to {form(int(most))}" if word else sets.get(kind) or VALUES[kind],
             "read_by": [name for bit, name in READERS.items() if bit in readers.split(" | ")],
             "from_run": "FROM_LAUNCHER" in readers,
+            "meaning": meaning,
+        }
+
+
+def metrics():
+    """The families of /metrics in their order. METRIC_WORKER is short for a counter without labels."""
+    text = (SCHEMAS / "metrics.def").read_text(encoding="utf-8")
+    for match in re.finditer(r"^METRIC_(FAMILY|WORKER)\(", text, re.M):
+        found = arguments(text, match.end())
+        if match[1] == "WORKER":
+            found = [*found[:2], "COUNTER", "", "", "ALWAYS", *found[2:]]
+        _, name, kind, label, label2, when, stability, meaning = found
+        yield {
+            "name": name,
+            "type": kind.lower(),
+            "labels": [one for one in (label, label2) if one],
+            "when": when.lower(),
+            "stable": stability == "STABLE",
             "meaning": meaning,
         }
 

@@ -108,7 +108,8 @@ static bool prepare(struct launcher *l, int *saved_stderr, struct err *e)
         return false;
     if (!output_start(&l->output, STDOUT_FILENO, OUTPUT_BUFFER_BYTES, e))
         return false;
-    sources_init(&l->sources, l->loop, l->output);
+    late_records_init(&l->late_records, l->d.run_dir, (unsigned)l->d.settings.agents, l->output);
+    sources_init(&l->sources, l->loop, late_records_line, &l->late_records);
     agents_init(l);
     exchange_init(l);
     haproxy_init(l);
@@ -152,6 +153,7 @@ static int run(struct launcher *l)
     if (l->output != NULL) {
         end_check(l);
         sources_release(&l->sources);
+        late_records_release(&l->late_records);
         output_stop(&l->output, OUTPUT_PATIENCE_MS);
     }
     run_dir_close(&l->run_dir);

@@ -4,6 +4,7 @@
 
 #include "spoa/launcher/children.h"
 #include "spoa/launcher/environment.h"
+#include "spoa/launcher/late_records.h"
 #include "spoa/launcher/run_dir.h"
 
 enum { AGENTS_MAX = 2, SOCKET_PATH_MAX = SETTING_RUN_DIR_MAX + 24 };
@@ -38,6 +39,7 @@ struct launcher {
     struct arena arena; /* of the process */
     struct run_dir run_dir;
     struct output *output;
+    struct late_records late_records;
     struct sources sources;
     enum phase phase;
     int exit_code;

@@ -17,16 +17,16 @@ struct source {
     struct source *next, **link; /* link: what points here */
 };
 
-void sources_init(struct sources *s, struct ev_loop *loop, struct output *output)
+void sources_init(struct sources *s, struct ev_loop *loop, void (*pass)(void *ctx, struct str line), void *ctx)
 {
-    *s = (struct sources){.loop = loop, .output = output};
+    *s = (struct sources){.loop = loop, .pass = pass, .ctx = ctx};
 }
 
 static void pass_on(void *ctx, struct str line)
 {
     const struct source *source = ctx;
 
-    output_line(source->owner->output, line);
+    source->owner->pass(source->owner->ctx, line);
 }
 
 static void close_source(struct source *source)

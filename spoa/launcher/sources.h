@@ -4,18 +4,20 @@
 
 #include <ev.h>
 
-#include "spoa/launcher/output.h"
+#include "common/base/err.h"
 
 struct source;
 
 /* Main thread only. */
 struct sources {
     struct ev_loop *loop;
-    struct output *output;
+    void (*pass)(void *ctx, struct str line);
+    void *ctx;
     struct source *first;
 };
 
-void sources_init(struct sources *s, struct ev_loop *loop, struct output *output);
+/* pass: gets each line, without its newline. */
+void sources_init(struct sources *s, struct ev_loop *loop, void (*pass)(void *ctx, struct str line), void *ctx);
 /* A new pipe. *write_fd, close-on-exec, is the caller's: it goes to a child as standard output and error and is closed then.
  * The source lives until every writer has closed its end. */
 MUSTUSE bool sources_open(struct sources *s, int *write_fd, struct err *e);

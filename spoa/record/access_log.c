@@ -1,131 +1,193 @@
-/* From HAProxy's record and the agent's part of it to a line of the access log. */
+/* From the agent's verdict and HAProxy's record to a line: what each member says, then all of them in the table's order. */
 #include "spoa/record/access_log.h"
 
-#include <string.h>
+#include "common/expr/expr.h"
 
-#include "common/http/target.h"
+/* Values by a row's type. Texts are the insides of JSON strings: nothing is escaped here, since what record_parse took needs none. */
+#define VALUE_TEXT    struct str
+#define VALUE_NUMBER  int64_t
+#define VALUE_BOOL    bool
+#define VALUE_RATE    uint64_t
+#define VALUE_IDS     struct str
+#define VALUE_NAMES   struct str
+#define VALUE_SIGNALS uint32_t
 
-/* A member's name with what stands around it: the names are ours and need no escaping. */
-#define KEY(name) STR(",\"" name "\":")
+enum { ABSENT = -1 }; /* a NUMBER that there is none of */
 
-void access_log_init(struct access_log *log, unsigned agent_index, struct writer *writer, const struct clock *clock)
+struct access_values {
+#define LOG_FIELD_ROW(id, name, type, when, stability, meaning) VALUE_##type id;
+#include "schemas/log_fields.def"
+#undef LOG_FIELD_ROW
+};
+
+static void put_TEXT(struct buf *b, struct str key, struct str inside)
 {
-    memset(log, 0, sizeof *log);
-    log->agent_index = agent_index;
-    log->writer = writer;
-    log->clock = clock;
-    arena_init(&log->scratch, 4096, 0);
-}
-
-void access_log_release(struct access_log *log)
-{
-    arena_release(&log->scratch);
-}
-
-static void put_text(struct buf *b, struct str key, struct str value)
-{
-    buf_put(b, key);
-    buf_put_json(b, value);
-}
-
-/* inside: of a JSON string. */
-static void put_inside(struct buf *b, struct str key, struct str inside)
-{
+    if (inside.len == 0)
+        return;
     buf_put(b, key);
     buf_put_byte(b, '"');
     buf_put(b, inside);
     buf_put_byte(b, '"');
 }
 
-static void put_number(struct buf *b, struct str key, int64_t value)
+static void put_NUMBER(struct buf *b, struct str key, int64_t value)
 {
-    buf_put(b, key);
-    buf_put_i64(b, value);
-}
-
-/* ids: joined by ','. */
-static void put_ids(struct buf *b, struct str key, struct str ids)
-{
-    if (ids.len == 0)
+    if (value < 0)
         return;
     buf_put(b, key);
-    buf_put_byte(b, '[');
-    while (ids.len > 0) {
-        size_t comma = str_find_byte(ids, ',');
-        struct str id = str_sub(ids, 0, comma);
-        buf_put_json(b, id);
-        ids = str_sub(ids, comma == SIZE_MAX ? ids.len : comma + 1, ids.len);
-        if (ids.len > 0)
-            buf_put_byte(b, ',');
-    }
-    buf_put_byte(b, ']');
+    buf_put_u64(b, (uint64_t) value);
 }
 
-/* The name that rules saw: lower case, without port, brackets and trailing dot. A name that had to be escaped is none and stays as it is. */
-static void put_host(struct buf *b, struct str inside, struct arena *scratch)
+static void put_BOOL(struct buf *b, struct str key, bool value)
 {
-    struct str normal;
-    if (str_find_byte(inside, '\\') == SIZE_MAX && target_host(inside, scratch, &normal))
-        inside = normal;
-    put_inside(b, KEY("server.address"), inside);
+    buf_put(b, key);
+    buf_put(b, value ? STR("true") : STR("false"));
 }
 
-/* 0 when the client left before it had a response: HAProxy then names what it would have sent. */
-static int64_t status_of(const struct record *r)
+static void put_RATE(struct buf *b, struct str key, uint64_t rate)
 {
-    struct str ended = r->fields[RECORD_TERMINATION];
-    bool client_left = ended.len == 2 && ended.p[0] == 'C';
-    bool in_response = client_left && (ended.p[1] == 'D' || ended.p[1] == 'L');
-    return client_left && !in_response ? 0 : record_number(r, RECORD_STATUS, 0);
-}
-
-void access_log_render(const struct record *r, uint64_t ended_ms, struct arena *scratch, struct buf *out)
-{
-    char time[25];
-    clock_format_utc(ended_ms, time);
-    put_inside(out, STR("{\"time\":"), (struct str){time, sizeof time - 1});
-    put_inside(out, STR(",\"level\":\"info\",\"msg\":\"access\",\"edge.decision\":"), str_of(decision_name(r->decision)));
-    put_number(out, KEY("http.response.status_code"), status_of(r));
-    put_inside(out, KEY("http.request.method"), r->rec.method);
-    put_host(out, r->rec.host, scratch);
-    put_inside(out, KEY("url.path"), r->rec.path);
-    if (r->rec.client_ip.len > 0)
-        put_text(out, KEY("client.address"), r->rec.client_ip);
-    put_number(out, KEY("edge.config_version"), r->rec.config_version);
-    put_ids(out, KEY("edge.config_rules"), r->rec.config_rules);
-    put_ids(out, KEY("edge.request_header_rules"), r->rec.header_rules);
-    if (r->rec.rate_rule.len > 0)
-        put_text(out, KEY("edge.rate_limit_rule"), r->rec.rate_rule);
-    buf_put_cstr(out, str_eq(r->fields[RECORD_ANSWERED], STR("true")) ? ",\"edge.upstream_answered\":true" : ",\"edge.upstream_answered\":false");
-    put_text(out, KEY("request_id"), r->rec.request_id);
-    put_number(out, KEY("duration_ms"), record_number(r, RECORD_TOTAL_MS, 0));
-    buf_put_byte(out, '}');
-}
-
-void access_log_record(void *ctx, struct str line)
-{
-    struct access_log *log = ctx;
-    struct record r;
-    if (!record_parse(line, &r)) {
-        atomic_fetch_add(&log->n_malformed, 1);
+    char text[RATE_TEXT_MAX];
+    if (rate >= RATE_WHOLE)
         return;
-    }
-    if (!r.has_rec) {
-        if (log->agent_index == 0)
-            atomic_fetch_add(&log->n_without_verdict, 1);
-        return;
-    }
-    if (r.rec.agent != log->agent_index)
-        return;
-    atomic_fetch_add(&log->n_own, 1);
+    buf_put(b, key);
+    buf_put(b, (struct str){text, parse_render_rate(rate, text)});
+}
 
-    char storage[ACCESS_LINE_MAX];
-    struct buf out;
-    buf_init(&out, storage, sizeof storage);
-    access_log_render(&r, clock_real_ms(log->clock), &log->scratch, &out);
-    arena_reset(&log->scratch);
-    if (!out.full)
-        writer_put(log->writer, buf_str(&out));
-    else
-        atomic_fetch_add(&log->n_malformed, 1);
+/* One more item of a list that the first one begins; list_end closes it. */
+static void list_item(struct buf *b, struct str key, bool first, struct str inside)
+{
+    if (first) {
+        buf_put(b, key);
+        buf_put(b, STR("[\""));
+    } else {
+        buf_put(b, STR(",\""));
+    }
+    buf_put(b, inside);
+    buf_put_byte(b, '"');
+}
+
+static void list_end(struct buf *b, bool empty)
+{
+    if (!empty)
+        buf_put_byte(b, ']');
+}
+
+static void put_IDS(struct buf *b, struct str key, struct str list)
+{
+    struct rec_item item;
+    uint64_t n_left_out = 0;
+    bool empty = true;
+    while (rec_next(&list, &item, &n_left_out)) {
+        list_item(b, key, empty, item.id);
+        empty = false;
+    }
+    if (n_left_out > 0) {
+        list_item(b, key, empty, STR("+"));
+        b->len--; /* the quote: its number stands before it */
+        buf_put_u64(b, n_left_out);
+        buf_put_byte(b, '"');
+        empty = false;
+    }
+    list_end(b, empty);
+}
+
+/* names: joined by ','. */
+static void put_NAMES(struct buf *b, struct str key, struct str names)
+{
+    bool empty = true;
+    while (names.len > 0) {
+        struct str name = str_sub(names, 0, str_find_byte(names, ','));
+        list_item(b, key, empty, name);
+        empty = false;
+        names = str_sub(names, name.len + 1, names.len);
+    }
+    list_end(b, empty);
+}
+
+static void put_SIGNALS(struct buf *b, struct str key, uint32_t signals)
+{
+    bool empty = true;
+    for (size_t i = 0; signals != 0 && i < expr_n_signals(); i++) {
+        if ((signals >> i & 1) == 0)
+            continue;
+        list_item(b, key, empty, str_of(expr_signal_name(i)));
+        empty = false;
+    }
+    list_end(b, empty);
+}
+
+static void values_put(const struct access_values *v, struct buf *b)
+{
+    const size_t start = b->len;
+#define LOG_FIELD_ROW(id, name, type, when, stability, meaning) put_##type(b, STR(",\"" name "\":"), v->id);
+#include "schemas/log_fields.def"
+#undef LOG_FIELD_ROW
+    buf_put_byte(b, '}');
+    /* Each key brings the comma before it; the first, which is always there, begins the object. */
+    if (!b->full)
+        b->p[start] = '{';
+}
+
+/* The limit that refused, or would have. */
+static struct str deciding_limit(struct str limits)
+{
+    struct rec_item item;
+    uint64_t n_left_out;
+    while (rec_next(&limits, &item, &n_left_out))
+        if (item.decided)
+            return item.id;
+    return STR_NONE;
+}
+
+static int64_t number_or_absent(struct str digits)
+{
+    uint64_t n;
+    return parse_digits(digits, INT64_MAX, &n) ? (int64_t) n : ABSENT;
+}
+
+static int64_t not_zero(uint64_t n)
+{
+    return n == 0 || n > INT64_MAX ? ABSENT : (int64_t) n;
+}
+
+void access_log_render(const struct record *r, const struct outcome *outcome, struct str time, uint64_t sample_rate, struct buf *out)
+{
+    const struct rec *rec = &r->rec;
+    const bool upstream = outcome->origin == ORIGIN_UPSTREAM;
+    const struct access_values v = {
+        .time = time,
+        .level = STR("info"),
+        .msg = STR("access"),
+        .method = rec->method,
+        .host = rec->host,
+        .path = rec->path,
+        .status = outcome->status,
+        .client_address = rec->client_ip,
+        .user_agent = rec->user_agent,
+        .asnum = number_or_absent(rec->asnum),
+        .country = rec->country,
+        .ja4 = rec->ja4,
+        .signals = rec->signals,
+        .config_version = rec->config_version,
+        .cohort = str_of(cohort_name(rec->cohort)),
+        .config_rules = rec->config_rules,
+        .header_rules = rec->header_rules,
+        .query_keys = rec->query_keys,
+        .query_keys_dropped = not_zero(rec->n_query_keys_dropped),
+        .rate_limit_rule = deciding_limit(rec->limits),
+        .decision = str_of(decision_name(outcome->decision)),
+        .auth = rec->auth,
+        .upstream_answered = upstream,
+        .upstream_error = outcome->upstream_error_text != NULL ? str_of(outcome->upstream_error_text) : STR_NONE,
+        .upstream_error_kind = str_of(upstream_error_name(outcome->upstream_error)),
+        .request_id = rec->request_id,
+        .duration_ms = (int64_t) outcome->duration_ms,
+        .latency_ms = outcome->status != 0 ? (int64_t) outcome->latency_ms : ABSENT,
+        .request_size = record_number(r, RECORD_BYTES_IN, ABSENT),
+        .response_size = upstream ? record_number(r, RECORD_BYTES_OUT, ABSENT) : ABSENT,
+        .trace_id = rec->trace.trace_id,
+        .span_id = rec->trace.span_id,
+        .sample_rate = sample_rate,
+    };
+    values_put(&v, out);
 }

@@ -15,21 +15,26 @@ const char *upstream_error_name(enum upstream_error e); /* "" of NONE */
 
 enum origin { ORIGIN_EDGE, ORIGIN_UPSTREAM };
 
-enum { OUTCOME_STATUS_MAX = 600 }; /* stands for all above 599, which an upstream may send */
+enum {
+    OUTCOME_STATUS_MAX = 600, /* in counts it stands for all above 599, which an upstream may send */
+    OUTCOME_CODE_MAX = 999,
+    OUTCOME_TEXT_MAX = 512
+};
 
 struct outcome {
-    enum decision decision; /* the agent's; HAProxy's where there is no verdict, or where it ended a request that had been let pass */
+    enum decision decision; /* HAProxy's where there is no verdict, or where it ended a request that had been let pass; else the agent's */
     enum origin origin;     /* of the response; EDGE also where there was none */
-    unsigned status;        /* 0: the client left before it had a response; at most 999, as HAProxy wrote it */
+    unsigned status;        /* at most OUTCOME_CODE_MAX; 0: the client left before it had a response, or never got so far as to send a request */
     enum upstream_error upstream_error; /* NONE: the upstream answered, or was not asked, or the client left */
-    const char *upstream_error_text;    /* static, at most 512 bytes, from HAProxy's codes alone; NULL with NONE */
+    const char *upstream_error_text;    /* static, at most OUTCOME_TEXT_MAX bytes; NULL with NONE. Nothing that a peer has said is in it */
     uint64_t latency_ms;  /* to the response's headers; where there was no response as duration_ms */
     uint64_t duration_ms; /* to the end: of a stream its life */
 };
 
-/* r as record_parse left it. Without a verdict decision is BAD_REQUEST where HAProxy gives none: it was refused before it was a request. A request that
- * was let pass and that HAProxy answered with 502, 503 or 504 in the upstream's stead is an upstream error, unless the client left first;
- * that decision goes before WOULD_BLOCK. */
+/* r as record_parse left it. Without a verdict decision is BAD_REQUEST where HAProxy gives none: it was refused before it was a request. Where HAProxy
+ * answered in the upstream's stead the request ended in an upstream error, whatever it had been let pass as. A connect timeout that HAProxy leaves
+ * without an answer, since it knows that the client can ask again, has the 504 that others get. A response that broke off was an answer: its
+ * status stays. */
 void outcome_read(const struct record *r, struct outcome *out);
 
 #endif

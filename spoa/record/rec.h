@@ -4,35 +4,73 @@
 
 #include "common/policy/policy.h"
 
-/* Version 2, one blank between parts, printable ASCII:
- *   2 <agent> <config_version> <decision> <client ip> <rate rule> <config rules> <header rules> <request id> <method> <host> <path>
- * A part that is empty is "-"; rule ids are joined by ','. Ids that do not fit REC_IDS_MAX end in ",+<ids left out>". method (at most 32 bytes of
- * it), host (255) and path (3072, less where the rest leaves less room) are the inside of JSON strings: what is not printable ASCII, a blank, '"'
- * and '\\' are escapes of JSON (RFC 8259 section 7), a byte that is no UTF-8 is \\ufffd, so that a log line takes them as they are. */
-enum { REC_VERSION = 2, REC_MAX = 6144, REC_IDS_MAX = 1200, REC_METHOD_MAX = 32, REC_HOST_MAX = 255, REC_PATH_MAX = 3072 };
+/* Version 3, one blank between parts, printable ASCII:
+ *   3 <agent> <cohort> <config_version> <decision> <auth> <client ip> <country> <asnum> <ja4> <signals> <limits> <config rules> <header rules>
+ *   <counted> <subjects> <trace> <request id> <method> <host> <query keys> <keys dropped> <user agent> <path>
+ * An empty part is "-". cohort: a (active) or c (candidate). signals: client.signals in hex. Lists are joined by ','; an item is <id> or <id>:<value>; one
+ * that begins with '!' is the rule that decided (of limits: that refused, or would have; of config rules: whose block setting counted). Items that do not
+ * fit REC_IDS_MAX bytes of a list are left out, and it ends in "+<how many>".
+ *   limits     rules that were evaluated: <id>:<letters of schemas/rule_counts.def>
+ *   counted    rules that count answers by their status, which only the end tells: <id>:<subject, 32 hex digits>
+ *   subjects   of one in COUNTS_SAMPLED_LIMITS limited requests: <id>:<subject, 32 hex digits>:<display, the inside of a JSON string>
+ *   trace      <trace id, 32 hex digits>:<span id, 16>:<1 sampled, 0 not>
+ *   query keys names of the query's parameters, sorted, each once, joined by ','; keys dropped: names that are not logged
+ * method (at most 32 bytes of it), host (255), user agent (512) and path (3072; less where the rest leaves less room) are the inside of JSON
+ * strings: what is not printable ASCII, a blank, '"' and '\\' are escapes of JSON (RFC 8259 section 7), a byte that is no UTF-8 is \\ufffd, so that a log
+ * line takes them as they are. */
+enum {
+    REC_VERSION = 3,
+    REC_MAX = 6144,
+    REC_IDS_MAX = 800,
+    REC_METHOD_MAX = 32,
+    REC_HOST_MAX = 255,
+    REC_KEYS_MAX = 1024,
+    REC_USER_AGENT_MAX = 512,
+    REC_PATH_MAX = 3072,
+    REC_QUERY_KEYS = 32
+};
+
+struct rec_trace {
+    struct str trace_id, span_id; /* empty: none */
+    bool sampled;
+};
 
 struct rec {
     unsigned agent;
+    enum cohort cohort;
     int64_t config_version;
     enum decision decision;
-    struct str client_ip;
-    struct str rate_rule;
-    struct str config_rules, header_rules; /* as joined; "-" reads as empty */
+    struct str auth; /* verified, cached, missing, invalid, pass_no_keys; empty: off */
+    struct str client_ip, country, asnum, ja4;
+    uint32_t signals;
+    struct str limits, config_rules, header_rules, counted, subjects; /* lists, for rec_next */
+    struct rec_trace trace;
     struct str request_id;
-    struct str method, host, path; /* the inside of JSON strings */
+    struct str method, host, user_agent, path; /* the inside of JSON strings */
+    struct str query_keys;
+    uint64_t n_query_keys_dropped;
 };
+
+/* One item of a list. */
+struct rec_item {
+    struct str id;
+    struct str value; /* behind the id's ':'; empty without one */
+    bool decided;
+};
+/* Takes the next item off list; false at its end, with *n_left_out the items that did not fit. */
+bool rec_next(struct str *list, struct rec_item *item, uint64_t *n_left_out);
 
 /* Appends at most max bytes of text as the inside of a JSON string of printable ASCII without blanks, never a part of an escape; "-" when text is
  * empty. room: bytes that b may take for it. */
 void rec_put_text(struct buf *b, struct str text, size_t max, size_t room);
-/* The ids of a policy's rules that hits names, joined; "-" when there are none. ids: reads rule i's id. */
-typedef struct str (*rec_id_of)(const struct policy *p, size_t i);
-void rec_put_ids(struct buf *b, const struct policy *p, const struct rule_hits *hits, rec_id_of id_of);
+/* The same of a text in an item of a list: ',' is an escape, too. */
+void rec_put_item_text(struct buf *b, struct str text, size_t room);
 
 /* False: no decision has that name; *out is untouched then. */
 MUSTUSE bool rec_decision_find(struct str name, enum decision *out);
 
-/* Borrows from text. False for another version or shape; *out is undefined then. */
+/* Borrows from text. False for another version or shape (an id that is no name, a subject that is no hex, a text that is no inside of a JSON
+ * string, ...): what it takes can stand in a line as it is. *out is undefined then. */
 MUSTUSE bool rec_parse(struct str text, struct rec *out);
 
 #endif

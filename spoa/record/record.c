@@ -23,16 +23,29 @@ static bool is_absent(struct str field)
 
 bool record_parse(struct str line, struct record *out)
 {
-    if (!fields_split(line, out->fields) || !str_eq(out->fields[RECORD_VERSION], STR("3")))
+    if (!fields_split(line, out->fields) || !str_eq(out->fields[RECORD_VERSION], STR("4")))
         return false;
-    struct str rec = out->fields[RECORD_REC];
+    struct str rec = out->fields[RECORD_REC], decision = out->fields[RECORD_DECISION];
     out->has_rec = !is_absent(rec);
-    if (!out->has_rec)
-        return true;
-    if (!rec_parse(rec, &out->rec))
+    if (out->has_rec && !rec_parse(rec, &out->rec))
         return false;
-    out->decision = out->rec.decision;
-    return is_absent(out->fields[RECORD_ENDED]) || rec_decision_find(out->fields[RECORD_ENDED], &out->decision);
+    out->decision = out->has_rec ? out->rec.decision : DECISION_BAD_REQUEST;
+    return is_absent(decision) || rec_decision_find(decision, &out->decision);
+}
+
+bool record_dropped(struct str line, uint64_t *n)
+{
+    size_t blank = str_find_byte(line, ' ');
+    if (blank == SIZE_MAX || line.p[line.len - 1] != '\0')
+        return false;
+    struct str what = str_sub(line, blank + 1, line.len - 1);
+    bool said = str_eq(what, STR("events dropped")) || str_eq(what, STR("event dropped"));
+    return said && parse_digits(str_sub(line, 0, blank), UINT32_MAX, n);
+}
+
+bool record_is_absent(const struct record *r, enum record_field field)
+{
+    return is_absent(r->fields[field]);
 }
 
 int64_t record_number(const struct record *r, enum record_field field, int64_t fallback)

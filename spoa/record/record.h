@@ -16,11 +16,16 @@ struct record {
     struct str fields[RECORD_N_FIELDS];
     bool has_rec; /* an agent decided */
     struct rec rec;
-    enum decision decision; /* rec's, or what ended the request later; meaningful where has_rec */
+    enum decision decision; /* HAProxy's word where it has one, else rec's; BAD_REQUEST without either: it never was a request */
 };
 
-/* False when the line has another version or shape. */
+/* False when the line has another version or shape; *out is undefined then. */
 MUSTUSE bool record_parse(struct str line, struct record *out);
+/* What HAProxy's ring says in a record's place, of records that found no room in it: "<n> events dropped" with a NUL behind it. False: line is something
+ * else; *n is untouched then. */
+MUSTUSE bool record_dropped(struct str line, uint64_t *n);
+/* HAProxy had nothing to say there. */
+bool record_is_absent(const struct record *r, enum record_field field);
 /* A number of the record; fallback where HAProxy had none. */
 int64_t record_number(const struct record *r, enum record_field field, int64_t fallback);
 

@@ -13,11 +13,13 @@ struct topk_entry {
     char subject[TOPK_HASH_LEN + 1]; /* hex of its hash */
     char display[TOPK_DISPLAY_MAX];  /* the inside of a JSON string; ends in NUL */
     uint64_t count, err;
+    uint64_t since; /* how many had come before it */
 };
 
 struct topk {
     struct topk_entry entries[TOPK_SUBJECTS];
     size_t n;
+    uint64_t n_came;
 };
 
 void topk_clear(struct topk *t);

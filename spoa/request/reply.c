@@ -1,9 +1,8 @@
 /* The ACK: what HAProxy shall do, as variables; exactly one for every NOTIFY. */
-#include "common/http/target.h"
-#include "spoa/record/rec.h"
 #include "spoa/request/contract.h"
 #include "spoa/request/managed.h"
 #include "spoa/request/process_vars.h"
+#include "spoa/request/record_part.h"
 #include "spoa/request/vars.h"
 
 enum {
@@ -15,16 +14,6 @@ enum {
 static const char fallback_body[] = "{\"error\":\"unavailable\"}";
 static const char fallback_type[] = "application/json";
 
-static struct str config_rule_id(const struct policy *p, size_t i)
-{
-    return p->config_rules[i].id;
-}
-
-static struct str header_rule_id(const struct policy *p, size_t i)
-{
-    return p->header_rules[i].id;
-}
-
 /* The client's address; the peer's where it could not be told who the client is. */
 static struct str client_text(const struct request *r, char text[static ADDR_TEXT_MAX])
 {
@@ -35,45 +24,12 @@ static struct str client_text(const struct request *r, char text[static ADDR_TEX
     return STR_NONE;
 }
 
-/* Everything but the path, which gets what room is left. */
-static void put_rec_parts(struct buf *b, const struct request *r, struct str client)
-{
-    struct str host = STR_NONE;
-    headers_get(&r->headers, STR("host"), &host);
-
-    buf_put_u64(b, REC_VERSION);
-    buf_put_byte(b, ' ');
-    buf_put_u64(b, r->context->settings.agent_index);
-    buf_put_byte(b, ' ');
-    buf_put_i64(b, r->policy != NULL ? r->policy->version : 0);
-    buf_put_byte(b, ' ');
-    buf_put_cstr(b, decision_name(r->verdict.decision));
-    buf_put_byte(b, ' ');
-    buf_put(b, client.len > 0 ? client : STR("-"));
-    buf_put_byte(b, ' ');
-    buf_put(b, r->verdict.rate_rule != NULL ? r->verdict.rate_rule->id : STR("-"));
-    buf_put_byte(b, ' ');
-    rec_put_ids(b, r->policy, &r->config_hits, config_rule_id);
-    buf_put_byte(b, ' ');
-    rec_put_ids(b, r->policy, &r->header_hits, header_rule_id);
-    buf_put_byte(b, ' ');
-    buf_put(b, r->args.id.len > 0 ? r->args.id : STR("-"));
-    buf_put_byte(b, ' ');
-    rec_put_text(b, r->args.method, REC_METHOD_MAX, REC_MAX);
-    buf_put_byte(b, ' ');
-    rec_put_text(b, host, REC_HOST_MAX, REC_MAX);
-    buf_put_byte(b, ' ');
-}
-
 static void set_rec(struct buf *b, const struct request *r, struct str client)
 {
     char storage[REC_MAX];
     struct buf rec;
-    struct target target;
-    target_split(r->args.url, &target);
     buf_init(&rec, storage, sizeof storage);
-    put_rec_parts(&rec, r, client);
-    rec_put_text(&rec, target.path, REC_PATH_MAX, rec.cap - rec.len);
+    record_part_put(&rec, r, client);
     set_RECORD(b, buf_str(&rec));
 }
 
@@ -222,9 +178,10 @@ void request_reply(struct request *r)
         r->verdict.page = NULL;
         r->response_edit = (struct response_edit){0};
         r->config_hits.n = r->header_hits.n = 0;
+        request_limits_forget(&r->limits);
+        r->verdict.rate_rule = NULL;
         if (!ack_try(r))
             spop_conn_fail(r->pending.conn, SPOP_STATUS_RESOURCE, "the smallest answer does not fit a frame of %zu bytes",
                            spop_conn_frame_max(r->pending.conn));
     }
-    counter_add(&r->context->counters.decisions[r->verdict.decision], 1);
 }

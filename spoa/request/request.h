@@ -39,6 +39,7 @@ struct request_context {
     struct valkey *valkey; /* this worker's connection; NULL: limits are counted in settings.store */
     struct request *unused; /* pool */
     size_t n_requests;      /* taken from the system so far */
+    uint64_t n_limited;     /* requests that a limit refused, or would have */
 };
 
 struct request_args {
@@ -65,12 +66,28 @@ struct verdict {
     const struct template *page;       /* answers in place of kind's template; NULL: kind's */
 };
 
+/* What the record says about a rule: letters of schemas/rule_counts.def. */
+enum { LIMIT_LETTERS_MAX = 4, LIMIT_NOTES_MAX = RATE_CALLS_MAX + 2 * POLICY_PASSED_OVER_MAX + 1 };
+struct limit_note {
+    const struct rate_rule *rule;
+    char letters[LIMIT_LETTERS_MAX];
+    uint8_t n_letters;
+    const struct rate_subject *subject; /* of one that refused, or would have; NULL: another one */
+};
+
 /* The rate limits of one request, while and after they are charged. */
 struct request_limits {
     struct valkey_waiter waiter;
     struct limit_choice choice;
     struct rate_call calls[RATE_CALLS_MAX]; /* one for each rule of choice */
+    /* For the record. */
+    struct limit_note notes[LIMIT_NOTES_MAX];
+    size_t n_notes, n_not_noted;
+    bool sampled; /* subjects are recorded */
+    struct count_choice counts;
 };
+/* Nothing is left to record. */
+void request_limits_forget(struct request_limits *l);
 
 struct request {
     struct spop_pending pending;
@@ -92,7 +109,7 @@ struct request {
     struct response_edit response_edit;
     struct verdict verdict;
 
-    /* Not cleared for the next request but for the hits' n: nothing of them is read that has not been written before. */
+    /* Not cleared for the next request but for the hits' n and what limits have for the record: nothing of them is read that has not been written before. */
     struct rule_hits config_hits, header_hits;
     struct request_limits limits;
 };

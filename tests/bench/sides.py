@@ -134,10 +134,20 @@ class QuietEdge(Edge):
         pids = {"proxy": self.haproxy_pids()[1][0], "agent": self.agent_pids()[0], "launcher": self.process.pid}
         return pids if self.store is None else pids | {"store": self.store.pid}
 
+    def settled(self):
+        """The metrics, once every decided request has ended and its record has come or is known to be lost."""
+
+        def all_ended():
+            metrics = self.metrics()
+            n = {name: metrics[f"edge_{name}_total"].samples[(f"edge_{name}_total", ())] for name in ("records", "records_lost", "spop_acks")}
+            return metrics if n["records"] + n["records_lost"] >= n["spop_acks"] else None
+
+        return poll(all_ended, "every decided request has its record")
+
     def counters(self):
-        metrics = self.metrics()
+        metrics = self.settled()
         each, none = {}, {}
-        for (name, labels), value in metrics["edge_requests_total"].samples.items():
+        for (name, labels), value in metrics["edge_decisions_total"].samples.items():
             (each if dict(labels)["decision"] == "allow" else none)[f"{name}{labels}"] = value
         for what in UNDECIDED:
             name = f"edge_ratelimit_{what}_total"

@@ -11,7 +11,7 @@ SCOPES = {"proc": 0, "sess": 1, "txn": 2, "req": 3, "res": 4}
 SET_VAR = 1
 CONTRACT = 1
 # What a forwarded request gets; fields of `rec` as spoa/record/rec.h says.
-FORWARD = {"txn.client_ip": "192.0.2.7", "txn.proto": "http", "txn.rec": "2 0 1 allow 192.0.2.7 - - - id GET edge.test /"}
+FORWARD = {"txn.client_ip": "192.0.2.7", "txn.proto": "http", "txn.rec": "3 0 a 1 allow - 192.0.2.7 - - - - - - - - - - id GET edge.test - 0 - /"}
 
 
 def deletions(*names):

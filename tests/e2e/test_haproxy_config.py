@@ -105,7 +105,7 @@ def opened(upstream, cert):
 
 @pytest.mark.parametrize("protocol", ["h1", "h2", "tls-h1", "tls-h2"])
 def test_without_an_agent_a_request_is_refused_recorded_and_printed(closed, upstream, protocol):
-    response = fetch(closed, "GET", f"/refused/{protocol}?secret=value", [("Cookie", "secret")], host="Edge.TEST.:8080", protocol=protocol)
+    response = fetch(closed, "GET", f"/refused/{protocol}?secret=value", [("Cookie", "secret")], host="edge.test", protocol=protocol)
     assert (response.status, response.get("retry-after")) == (503, "1")
     assert {name: response.get(name) for name in NO_STORE} == NO_STORE
     line = closed.line_of(f"/refused/{protocol}")
@@ -113,7 +113,7 @@ def test_without_an_agent_a_request_is_refused_recorded_and_printed(closed, upst
     assert REQUEST_ID.match(line["request_id"]) and "secret" not in json.dumps(line)
     record = poll(closed.records, "the record")[-1]
     assert len(record) == 15 and "secret" not in " ".join(record)
-    assert (record[:3], record[5], record[6], record[8], record[9]) == (["3", "-", "503"], "LR", "false", "plain", "<NOSRV>")
+    assert (record[:3], record[5], record[6], record[8], record[9]) == (["4", "-", "503"], "LR", "false", "plain", "<NOSRV>")
     assert upstream.seen(f"/refused/{protocol}") == []
 
 
@@ -346,7 +346,7 @@ def test_a_reload_fails_no_request_and_the_old_process_still_prints_its_own(upst
 
 
 def test_an_old_process_prints_what_an_agent_decided_since_its_ring_has_stopped(upstream):
-    rec = r"2 0 7 would_block 192.0.2.7 - - - id GET Edge.TEST.:8080 /delay/1500/\u00fc\"x"
+    rec = r"3 0 a 7 would_block - 192.0.2.7 - - - - - - - - - - id GET edge.test - 0 - /delay/1500/\u00fc\"x"
     with HAProxy({"EDGE_UPSTREAM_ADDR": f"127.0.0.1:{upstream.port}"}, mock=True) as haproxy:
         old = haproxy.workers()
         haproxy.agent.answers["/delay/1500/decided"] = {**FORWARD, "txn.rec": rec}
@@ -363,7 +363,7 @@ def test_an_old_process_prints_what_an_agent_decided_since_its_ring_has_stopped(
 
 def test_requests_with_a_verdict_are_counted_recorded_and_not_printed(upstream):
     with HAProxy({"EDGE_UPSTREAM_ADDR": f"127.0.0.1:{upstream.port}"}, mock=True) as haproxy:
-        haproxy.agent.answers["/refused"] = {"txn.status": 403, "txn.rec": "2 0 1 block - - - - id GET a /refused"}
+        haproxy.agent.answers["/refused"] = {"txn.status": 403, "txn.rec": "3 0 a 1 block - - - - - - - - - - - - id GET a - 0 - /refused"}
         for i in range(5):
             assert fetch(haproxy, "GET", f"/counted/{i}").status == 200
             assert fetch(haproxy, "GET", "/refused").status == 403

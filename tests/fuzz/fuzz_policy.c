@@ -56,7 +56,7 @@ static void decide_all(const struct policy *p, struct request_view *view, struct
     GUARANTEE(!settings.cors || (settings.cors >= p->cors_policies && settings.cors < p->cors_policies + p->n_cors_policies));
     GUARANTEE(!settings.locale || p->locale.supported.n > 0);
     GUARANTEE(settings.upstream_timeout_ms > 0 && settings.body_read_timeout_ms > 0);
-    GUARANTEE(policy_select_limits(p, view, a, &limits) && limits.n <= POLICY_SITE_WIDE_MAX + POLICY_LIMITED_RULES_MAX);
+    GUARANTEE(policy_select_limits(p, view, a, 0, &limits) && limits.n <= POLICY_SITE_WIDE_MAX + POLICY_LIMITED_RULES_MAX);
     tell_limits(p, &limits, a);
     check_subjects(p, view);
     if (!policy_headers(p, view, a, &edit, &hits))

@@ -312,11 +312,25 @@ def check_bounds(config):
 
 def check_record(config):
     """The log-format is schemas/record.def, one tab between fields; returns their number."""
-    fields = re.search(r'^    log-format "(.*)"$', config, re.M)[1].replace('\\"', '"').split(r"\t")
+    record = re.search(r'^    log-format "(.*)"$', config, re.M)[1]
+    check(f'\n    error-log-format "{record}"\n' in config, "haproxy.cfg: the error-log-format is another one than the log-format")
+    fields = record.replace('\\"', '"').split(r"\t")
     rows = re.findall(r'^RECORD_ROW\(\w+, "((?:[^"\\]|\\.)*)",', read("schemas/record.def"), re.M)
     wanted = [row.replace('\\"', '"') for row in rows]
     check(fields == wanted, f"haproxy.cfg: the log-format is {fields}, schemas/record.def has {wanted}")
     return len(wanted)
+
+
+def check_causes():
+    """edge.lua and the table know the same causes, but for the one that HAProxy has no answer to, and a cause is of the kind that its name begins with."""
+    rows = re.findall(r'^UPSTREAM_CAUSE_ROW\(\w+, "([^"]+)", (\w+), ', read("schemas/upstream_causes.def"), re.M)
+    wrong = [name for name, kind in rows if name.partition(".")[0] != kind.lower()]
+    check(not wrong, f"schemas/upstream_causes.def: of another kind than their names say: {wrong}")
+    source = read("haproxy/edge.lua")
+    causes = source[source.index("-- Why no TLS connection came about.") : source.index("local UNANSWERED")]
+    said = set(re.findall(r'"((?:dns|refused|reset|tls|timeout|other)(?:\.\w+)?)"', causes))
+    known = {name for name, _ in rows} - {"timeout.silent"}
+    check(said == known, f"edge.lua: causes it never says {sorted(known - said)}, and ones that the table lacks {sorted(said - known)}")
 
 
 def check_counted():
@@ -335,6 +349,7 @@ def main():
     check_bounds(config)
     check_servers(config)
     check_readme(config, check_blocks(wire, config), check_record(config))
+    check_causes()
     check_counted()
     for fault in faults:
         print(fault)

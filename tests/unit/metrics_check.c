@@ -2,6 +2,7 @@
 #include "tests/unit/metrics_check.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -18,6 +19,8 @@ struct check {
     struct map families, series;
     struct str help;   /* the family whose HELP is the line before */
     struct str family; /* the family that samples belong to now */
+    bool is_histogram;
+    double bound, buckets; /* of the bucket before */
 };
 
 /* Adds key; false when it was there already. */
@@ -70,11 +73,14 @@ static const char *type_line(struct check *c, struct str line)
 
     if (c->help.len == 0 || !str_eq(name, c->help))
         return "TYPE without the HELP of the same family before it";
-    if (!str_eq(type, STR("counter")) && !str_eq(type, STR("gauge")))
-        return "neither counter nor gauge";
+    if (!str_eq(type, STR("counter")) && !str_eq(type, STR("gauge")) && !str_eq(type, STR("histogram")))
+        return "no counter, gauge or histogram";
     if (str_ends(name, STR("_total")) != str_eq(type, STR("counter")))
-        return "counters end in _total, gauges do not";
+        return "counters end in _total, others do not";
     c->family = name;
+    c->is_histogram = str_eq(type, STR("histogram"));
+    c->bound = -INFINITY;
+    c->buckets = 0;
     c->help = STR_NONE;
     return NULL;
 }
@@ -129,7 +135,7 @@ static const char *labels_cut(struct str *rest, struct label *labels, size_t *n)
     return NULL;
 }
 
-static bool is_number(struct str s)
+static bool is_number(struct str s, double *out)
 {
     char text[64], *end;
 
@@ -138,8 +144,24 @@ static bool is_number(struct str s)
     memcpy(text, s.p, s.len);
     text[s.len] = '\0';
     errno = 0;
-    strtod(text, &end);
+    *out = strtod(text, &end);
     return end == text + s.len;
+}
+
+/* The sample of a histogram; suffix: its name behind the family's. */
+static const char *bucket_line(struct check *c, struct str suffix, const struct label *labels, size_t n, double number)
+{
+    double bound;
+
+    if (str_eq(suffix, STR("_count")) && n == 0)
+        return c->bound < INFINITY || number != c->buckets ? "a _count that is not the bucket +Inf" : NULL;
+    if (!str_eq(suffix, STR("_bucket")) || n != 1 || !str_eq(labels[0].name, STR("le")) || !is_number(labels[0].value, &bound))
+        return "no sample of a histogram";
+    if (!(bound > c->bound) || !(number >= c->buckets))
+        return "buckets that do not rise";
+    c->bound = bound;
+    c->buckets = number;
+    return NULL;
 }
 
 static const char *sample_line(struct check *c, struct str line)
@@ -149,15 +171,19 @@ static const char *sample_line(struct check *c, struct str line)
     const char *fault;
     struct buf key;
     char *storage;
+    double number;
     size_t n;
 
-    if (c->family.len == 0 || !str_eq(name, c->family))
+    if (c->family.len == 0 || (c->is_histogram ? !str_starts(name, c->family) : !str_eq(name, c->family)))
         return "a sample outside its family";
     fault = labels_cut(&rest, labels, &n);
     if (fault != NULL)
         return fault;
-    if (!str_starts(rest, STR(" ")) || !is_number(str_sub(rest, 1, rest.len)))
+    if (!str_starts(rest, STR(" ")) || !is_number(str_sub(rest, 1, rest.len), &number))
         return "no number behind one blank";
+    fault = c->is_histogram ? bucket_line(c, str_sub(name, c->family.len, name.len), labels, n, number) : NULL;
+    if (fault != NULL)
+        return fault;
     storage = arena_take_bytes(&c->arena, line.len + LABELS_MAX);
     if (storage == NULL)
         return "no memory";

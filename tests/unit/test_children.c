@@ -7,6 +7,12 @@
 #include <unistd.h>
 
 #include "spoa/launcher/children.h"
+#include "spoa/launcher/output.h"
+
+static void pass_line(void *ctx, struct str line)
+{
+    output_line(ctx, line);
+}
 
 /* Far beyond what anything here takes: a test that reaches it fails. */
 enum { LIMIT_MS = 20000 };
@@ -55,7 +61,7 @@ static void rig_open(struct rig *r)
     r->read_fd = fds[0];
     r->write_fd = fds[1];
     CU_ASSERT_FATAL(output_start(&r->output, r->write_fd, 65536, &e));
-    sources_init(&r->sources, r->loop, r->output);
+    sources_init(&r->sources, r->loop, pass_line, r->output);
     r->child = (struct child){.owner = r, .on_exit = on_exit_of};
     ev_timer_init(&r->limit, on_limit, LIMIT_MS / 1000.0, 0);
     r->limit.data = r;

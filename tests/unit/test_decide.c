@@ -51,7 +51,7 @@ static void no_memory_to_decide(void)
     arena_init(&tight, 64, 1);
     CU_ASSERT_FALSE(policy_config(p, &view, &tight, &settings, &hits));
     CU_ASSERT(settings.block == BLOCK_LOG && hits.n == 7);
-    CU_ASSERT_FALSE(policy_select_limits(p, &view, &tight, &limits));
+    CU_ASSERT_FALSE(policy_select_limits(p, &view, &tight, 0, &limits));
     CU_ASSERT_EQUAL(limits.n, 7);
     arena_release(&tight);
     policy_free(&p);

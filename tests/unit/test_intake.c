@@ -97,7 +97,7 @@ struct running {
     int fd;
 };
 
-static void running_start(struct running *r, void (*on_record)(void *ctx, struct str record), void *ctx)
+static void running_start(struct running *r, void (*on_record)(void *ctx, struct str record), void (*on_tick)(void *ctx), void *ctx)
 {
     char at[128];
     struct err e;
@@ -107,7 +107,7 @@ static void running_start(struct running *r, void (*on_record)(void *ctx, struct
     CU_ASSERT_FATAL(mkdtemp(r->folder) != NULL);
     snprintf(at, sizeof at, "unix@%s/records.sock", r->folder);
     CU_ASSERT_FATAL(spop_listen(str_of(at), &listener, &e));
-    CU_ASSERT_FATAL(intake_start(&r->in, listener, on_record, ctx, &e));
+    CU_ASSERT_FATAL(intake_start(&r->in, listener, on_record, on_tick, ctx, &e));
 
     r->sun = (struct sockaddr_un){.sun_family = AF_UNIX};
     snprintf(r->sun.sun_path, sizeof r->sun.sun_path, "%s/records.sock", r->folder);
@@ -118,7 +118,7 @@ static void running_start(struct running *r, void (*on_record)(void *ctx, struct
 static void running_stop(struct running *r)
 {
     close(r->fd);
-    intake_stop(&r->in);
+    intake_stop(&r->in, NULL);
     CU_ASSERT_EQUAL(atomic_load(&r->in.n_malformed), 0);
     unlink(r->sun.sun_path);
     CU_ASSERT_EQUAL(rmdir(r->folder), 0);
@@ -143,7 +143,7 @@ static void records_are_taken_while_others_come_and_after_a_pause(void)
     struct running r;
     int told[2];
     CU_ASSERT_FATAL(pipe(told) == 0);
-    running_start(&r, tell, &told[1]);
+    running_start(&r, tell, NULL, &told[1]);
     for (int i = 0; i < 8; i++) {
         CU_ASSERT_EQUAL(write(r.fd, "2 ab2 cd", 8), 8);
         CU_ASSERT_EQUAL(next_told(told[0]), 'a');
@@ -162,7 +162,7 @@ static void records_sent_before_the_stop_are_taken(void)
     struct running r;
     struct collected c;
     collected_init(&c);
-    running_start(&r, collect, &c);
+    running_start(&r, collect, NULL, &c);
     CU_ASSERT_EQUAL(write(r.fd, "3 one3 two", 10), 10);
     /* The peer's end of file is read behind its records: when our read sees the intake's close, all of them were taken. */
     shutdown(r.fd, SHUT_WR);
@@ -170,6 +170,31 @@ static void records_sent_before_the_stop_are_taken(void)
     CU_ASSERT_EQUAL(read(r.fd, &byte, 1), 0);
     running_stop(&r);
     CU_ASSERT_EQUAL(c.n, 2);
+}
+
+static void ignore(void *ctx, struct str record)
+{
+    (void) ctx;
+    (void) record;
+}
+
+static void tell_tick(void *ctx)
+{
+    tell(ctx, STR("t"));
+}
+
+static void the_tick_comes_again_and_again_and_once_more_at_the_end(void)
+{
+    struct running r;
+    int told[2];
+    CU_ASSERT_FATAL(pipe(told) == 0);
+    running_start(&r, ignore, tell_tick, &told[1]);
+    CU_ASSERT_EQUAL(next_told(told[0]), 't');
+    CU_ASSERT_EQUAL(next_told(told[0]), 't');
+    running_stop(&r);
+    CU_ASSERT_EQUAL(next_told(told[0]), 't');
+    close(told[0]);
+    close(told[1]);
 }
 
 void test_intake_register(void)
@@ -180,4 +205,5 @@ void test_intake_register(void)
     CU_add_test(s, "bytes that are no octet counting are refused", bytes_that_are_no_octet_counting_are_refused);
     CU_add_test(s, "records are taken while others come and after a pause", records_are_taken_while_others_come_and_after_a_pause);
     CU_add_test(s, "records sent before the stop are taken", records_sent_before_the_stop_are_taken);
+    CU_add_test(s, "the tick comes again and again, and once more at the end", the_tick_comes_again_and_again_and_once_more_at_the_end);
 }

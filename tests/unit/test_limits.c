@@ -91,9 +91,9 @@ static void choices(void)
         struct policy *p = policy_of(row);
         struct request_view view = view_of(json_object_get(row, "request"));
         struct limit_choice got;
-        CASE_CHECK(row, policy_select_limits(p, &view, &arena, &got));
+        CASE_CHECK(row, policy_select_limits(p, &view, &arena, 0, &got));
         CASE_CHECK(row, is_choice(p, &got, json_object_get(row, "chosen")));
-        CASE_CHECK(row, got.n_capped == json_integer_value(json_object_get(row, "capped")));
+        CASE_CHECK(row, got.capped.n == json_integer_value(json_object_get(row, "capped")));
         CASE_CHECK(row, got.reject_missing_key == json_is_true(json_object_get(row, "reject")));
         policy_free(&p);
         arena_reset(&arena);

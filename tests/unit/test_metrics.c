@@ -2,6 +2,7 @@
 #include <CUnit/CUnit.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "common/base/metrics.h"
 #include "tests/unit/cases.h"
@@ -117,7 +118,9 @@ static void rules_of_the_format_fail_the_scrape(void)
         {"edge-up", METRIC_GAUGE, "a"},         {"", METRIC_GAUGE, "a"},
         {"1edge", METRIC_GAUGE, "a"},           {"edge_up", METRIC_GAUGE, "a-b"},
         {"edge_up", METRIC_GAUGE, ""},          {"edge_up", METRIC_GAUGE, "__name"},
-        {"edge_up", METRIC_GAUGE, "1a"},
+        {"edge_up", METRIC_GAUGE, "1a"},        {"edge_up", METRIC_HISTOGRAM, "a"},
+        {"edge_x_bucket", METRIC_GAUGE, "a"},   {"edge_x_count", METRIC_GAUGE, "a"},
+        {"edge_x_sum", METRIC_GAUGE, "a"},      {"edge_x_total", METRIC_HISTOGRAM, "a"},
     };
     struct metrics m;
 
@@ -140,6 +143,64 @@ static void rules_of_the_format_fail_the_scrape(void)
     metrics_family(&m, "edge_a", METRIC_GAUGE, "x");
     CU_ASSERT(m.failed);
     metrics_release(&m);
+}
+
+static void a_histogram_is_cumulative_and_has_a_count(void)
+{
+    struct metrics m;
+
+    metrics_init(&m, 4096);
+    metrics_family(&m, "edge_x_seconds", METRIC_HISTOGRAM, "x");
+    metrics_histogram(&m, (const char *const[]){"0.001", "0.5", "10"}, (const uint64_t[]){3, 0, 4, 1}, 3);
+    check_valid(&m);
+    CU_ASSERT(str_eq(text_of(&m), STR("# HELP edge_x_seconds x\n"
+                                      "# TYPE edge_x_seconds histogram\n"
+                                      "edge_x_seconds_bucket{le=\"0.001\"} 3\n"
+                                      "edge_x_seconds_bucket{le=\"0.5\"} 3\n"
+                                      "edge_x_seconds_bucket{le=\"10\"} 7\n"
+                                      "edge_x_seconds_bucket{le=\"+Inf\"} 8\n"
+                                      "edge_x_seconds_count 8\n")));
+    metrics_histogram(&m, (const char *const[]){"1"}, (const uint64_t[]){0, 0}, 1);
+    CU_ASSERT(m.failed);
+    metrics_release(&m);
+}
+
+static void bounds_that_are_no_rising_numbers_fail_the_scrape(void)
+{
+    static const char *const rows[][2] = {{"1", "1"}, {"2", "1"}, {"1", "x"}, {"1", "2x"}, {"", "1"}, {"1", "+Inf"}, {"1", "NaN"}};
+    static const uint64_t counts[3];
+    struct metrics m;
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        metrics_init(&m, 4096);
+        metrics_family(&m, "edge_x", METRIC_HISTOGRAM, "x");
+        metrics_histogram(&m, rows[i], counts, 2);
+        CU_ASSERT(m.failed);
+        metrics_release(&m);
+    }
+    metrics_init(&m, 4096);
+    metrics_family(&m, "edge_x", METRIC_GAUGE, "x");
+    metrics_histogram(&m, (const char *const[]){"1", "2"}, counts, 2);
+    CU_ASSERT(m.failed);
+    metrics_release(&m);
+}
+
+static void a_text_that_is_taken_is_the_callers(void)
+{
+    struct metrics m;
+    size_t len = 0;
+
+    metrics_init(&m, 4096);
+    metrics_family(&m, "edge_x", METRIC_GAUGE, "x");
+    metrics_sample(&m, 1, none);
+    char *text = metrics_take(&m, &len);
+    CU_ASSERT(text != NULL && str_ends((struct str){text, len}, STR("edge_x 1\n")));
+    CU_ASSERT(m.p == NULL && m.keys == NULL);
+    free(text);
+
+    metrics_init(&m, 4096);
+    metrics_sample(&m, 1, none);
+    CU_ASSERT(metrics_take(&m, &len) == NULL);
 }
 
 static void a_scrape_that_does_not_fit_fails(void)
@@ -194,6 +255,9 @@ void test_metrics_register(void)
     CU_add_test(s, "security: hostile label values stay inside their quotes", hostile_values_stay_inside_their_quotes);
     CU_add_test(s, "only the same series counts as given twice", a_series_is_found_among_its_likes);
     CU_add_test(s, "what breaks a rule of the format fails the scrape", rules_of_the_format_fail_the_scrape);
+    CU_add_test(s, "a histogram's buckets are cumulative, and it has a count", a_histogram_is_cumulative_and_has_a_count);
+    CU_add_test(s, "bounds that are no rising numbers fail the scrape", bounds_that_are_no_rising_numbers_fail_the_scrape);
+    CU_add_test(s, "a text that is taken is the caller's", a_text_that_is_taken_is_the_callers);
     CU_add_test(s, "a scrape over its maximum fails as a whole", a_scrape_that_does_not_fit_fails);
     CU_add_test(s, "the reader that tests use refuses invalid scrapes", the_reader_refuses_invalid_scrapes);
 }

@@ -7,8 +7,14 @@
 #include <unistd.h>
 
 #include "spoa/launcher/lines.h"
+#include "spoa/launcher/output.h"
 #include "spoa/launcher/sources.h"
 #include "tests/unit/cases.h"
+
+static void pass_line(void *ctx, struct str line)
+{
+    output_line(ctx, line);
+}
 
 /* Pipes and buffers this small are full after a few dozen lines. */
 enum { SMALL_BYTES = 4096, LONG_STOP_MS = 60000, N_LINES = 2000 };
@@ -286,7 +292,7 @@ static void sources_never_mix(void)
 
     err_clear(&e);
     CU_ASSERT_PTR_NOT_NULL_FATAL(loop);
-    sources_init(&s, loop, r.output);
+    sources_init(&s, loop, pass_line, r.output);
     CU_ASSERT_FATAL(sources_open(&s, &one, &e) && sources_open(&s, &two, &e));
     put(one, "one: be");
     put(two, "two: whole\ntwo: unfin");
@@ -318,7 +324,7 @@ static void sources_are_read_on_demand(void)
 
     err_clear(&e);
     CU_ASSERT_PTR_NOT_NULL_FATAL(loop);
-    sources_init(&s, loop, r.output);
+    sources_init(&s, loop, pass_line, r.output);
     CU_ASSERT_FATAL(sources_open(&s, &fd, &e));
     put(fd, "a child's word\n");
     sources_read(&s);

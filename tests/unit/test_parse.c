@@ -129,6 +129,31 @@ static void whole_numbers(void)
     json_decref(rows);
 }
 
+static void rates(void)
+{
+    json_t *rows = cases_load("tests/cases/base/rates.json"), *row;
+    size_t i;
+
+    json_array_foreach(rows, i, row)
+    {
+        uint64_t n = 424242;
+        char shown[RATE_TEXT_MAX];
+        struct err e;
+        bool ok;
+
+        err_clear(&e);
+        ok = parse_rate(case_str(row, "text"), &n, "/p", &e);
+        if (is_refusal(row)) {
+            check_refusal(row, ok, &e);
+            CASE_CHECK(row, n == 424242);
+        } else {
+            CASE_CHECK(row, ok && n == case_u64(row, "value"));
+            CASE_CHECK(row, str_eq((struct str){shown, parse_render_rate(n, shown)}, case_str(row, "shown")));
+        }
+    }
+    json_decref(rows);
+}
+
 static void booleans(void)
 {
     json_t *rows = cases_load("tests/cases/base/booleans.json"), *row;
@@ -188,6 +213,7 @@ void test_parse_register(void)
                 the_longest_duration_is_rendered_and_a_short_buffer_respected);
     CU_add_test(s, "sizes are whole bytes or binary units that fit into 64 bits", sizes);
     CU_add_test(s, "whole numbers have one spelling and a range", whole_numbers);
+    CU_add_test(s, "rates are parts of ten thousand, written as decimals", rates);
     CU_add_test(s, "booleans are true and false and nothing like it", booleans);
     CU_add_test(s, "a time is the one that RFC 3339 says, and what is none is refused", times);
     CU_add_test(s, "listen addresses are host and port, IPv6 in brackets", listen_addresses);

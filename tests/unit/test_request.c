@@ -135,17 +135,6 @@ static void requests_one_after_the_other_use_one_slot_of_the_pool(void)
     notify_bench_release(&bench);
 }
 
-static void every_decision_is_counted_once(void)
-{
-    CU_ASSERT_FATAL(notify_bench_init(&bench, policy));
-    json_t *row = json_pack("{s:{s:s}}", "args", "url", "/admin");
-    CU_ASSERT_EQUAL(status_of(notify_send(&bench, row)), 403);
-    CU_ASSERT_EQUAL(counter_get(&bench.context.counters.decisions[DECISION_BLOCK]), 1);
-    CU_ASSERT_EQUAL(counter_get(&bench.context.counters.decisions[DECISION_ALLOW]), 0);
-    json_decref(row);
-    notify_bench_release(&bench);
-}
-
 /* --- memory --- */
 
 /* What HAProxy can do without: pages for its own errors, and what it keeps for all requests. */
@@ -225,5 +214,4 @@ void test_request_register(void)
     CU_add_test(s, "a new policy decides the next request", a_new_policy_decides_the_next_request);
     CU_add_test(s, "requests one after the other use one slot of the pool", requests_one_after_the_other_use_one_slot_of_the_pool);
     CU_add_test(s, "security: no request is forwarded half decided where memory is refused", no_request_is_forwarded_half_decided_where_memory_is_refused);
-    CU_add_test(s, "every decision is counted once", every_decision_is_counted_once);
 }

@@ -1,0 +1,195 @@
+"""Every decision there is: a request that ends in it, the one line that says so, and its counter, which moves by one and no other with it."""
+
+import contextlib
+import itertools
+import re
+import threading
+
+import pytest
+
+from certs import make_cert
+from clients import StreamReset, fetch
+from edge import ROOT, Edge, poll
+from faults import NoAgent
+from faulty_upstream import FaultyUpstream
+from policies import config_rule, limit_rule, policy, under
+from tls_upstream import NamedUpstream
+from upstream import Holding
+from uploads import trickle, upload
+
+DECISIONS = re.findall(r'^DECISION_ROW\((\w+), "(\w+)"', (ROOT / "schemas/decisions.def").read_text(), re.M)
+IPS = itertools.count(1)
+CLIENT = [("X-Client", "192.0.2.1")]
+CAP = 3
+
+POLICY = policy(
+    version=5,
+    config=[
+        config_rule("shut", under("/block/"), block="block"),
+        config_rule("seen", under("/would_block/"), block="log"),
+        config_rule("slow", under("/delay/"), upstream_timeout="200ms"),
+        config_rule("small", under("/body_limit/"), body_limit=10),
+        config_rule("short", under("/body_timeout/"), body_read_timeout="300ms"),
+    ],
+    limits=[
+        limit_rule("once", under("/rate_limited/"), limit=1, period="24h", burst=1),
+        {**limit_rule("keyed", under("/missing_key/"), limit=100, period="1h", burst=100), "key": [{"header": "x-key"}], "on_missing_key": "reject"},
+    ],
+)
+
+
+class HoldingUpstream(Holding, FaultyUpstream):
+    pass
+
+
+@pytest.fixture(scope="module")
+def upstream():
+    with HoldingUpstream() as u:
+        yield u
+        u.released.set()
+
+
+@pytest.fixture(scope="module")
+def plain(upstream):
+    """One thread of HAProxy's: records come in the order in which requests ended."""
+    settings = {"CLIENT_IP_SOURCE": "header:X-Client", "TRUSTED_PROXIES": "127.0.0.1", "MAX_INFLIGHT": CAP, "EDGE_HAPROXY_THREADS": "1"}
+    with Edge(POLICY, upstream.url, settings) as e:
+        yield e
+
+
+@pytest.fixture(scope="module")
+def secure(tmp_path_factory, authority):
+    """An upstream whose certificate nobody vouches for."""
+    pem = make_cert(tmp_path_factory.mktemp("self-signed"))
+    with NamedUpstream({None: pem}) as u, Edge(policy(), u.url, {"SSL_CERT_FILE": authority.pem, "EDGE_HAPROXY_THREADS": "1"}) as e:
+        yield e
+
+
+class Case:
+    """One request of a decision. target is its own; before the count, prepare() did what has to have happened; afterwards no count changes."""
+
+    def __init__(self, edge, upstream, protocol, decision):
+        self.edge, self.upstream, self.protocol, self.decision = edge, upstream, protocol, decision
+        self.target = f"/{decision}/{protocol}/{next(IPS)}"
+        self.headers = CLIENT
+
+    def ask(self, method="GET", target=None, headers=None, **kwargs):
+        self.target = target or self.target
+        return fetch(self.edge, method, self.target, self.headers if headers is None else headers, protocol=self.protocol, **kwargs).status
+
+
+def unavailable(case):
+    with NoAgent(case.edge, CLIENT):
+        return case.ask()
+
+
+@contextlib.contextmanager
+def full_edge(case):
+    """As many requests at the upstream as may be under way; their own decision comes only when they end."""
+    case.upstream.released.clear()
+    held = [threading.Thread(target=fetch, args=(case.edge, "GET", f"/held{case.target}/{i}", CLIENT)) for i in range(CAP)]
+    for thread in held:
+        thread.start()
+    try:
+        poll(lambda: len(case.upstream.seen(f"/held{case.target}/")) == CAP, "the edge is full")
+        yield
+    finally:
+        case.upstream.released.set()
+        for thread in held:
+            thread.join()
+
+
+def overloaded(case):
+    with full_edge(case):
+        status = case.ask()
+        case.edge.record_of(case.target)
+    return status
+
+
+def body_limit(case):
+    return case.ask("POST", body=b"x" * 11)
+
+
+def body_timeout(case):
+    """Over HTTP/2 its stream is reset, whichever of both is seen first."""
+    with upload(case.edge, case.protocol, case.target, CLIENT, length=None) as request:
+        end = trickle(request, 0.1)
+        try:
+            outcome = request.outcome()
+        finally:
+            end()
+    return getattr(outcome, "status", 408)
+
+
+def upstream_error(case):
+    return case.ask(target=f"/reset{case.target}")
+
+
+# decision: how a request ends in it, and the status it then has.
+RECIPES = {
+    "allow": (lambda case: case.ask(), 200),
+    "would_block": (lambda case: case.ask(), 200),
+    "block": (lambda case: case.ask(), 403),
+    "path": (lambda case: case.ask(target=f"{case.target}/a%5Cb"), 400),
+    "method": (lambda case: case.ask("get"), 400),
+    "identity": (lambda case: case.ask(headers=[]), 400),
+    "bad_request": (lambda case: case.ask(host="edge.test:x"), 400),
+    "rate_limited": (lambda case: case.ask(), 429),
+    "missing_key": (lambda case: case.ask(), 400),
+    "unavailable": (unavailable, 503),
+    "overloaded": (overloaded, 503),
+    "body_limit": (body_limit, 413),
+    "body_timeout": (body_timeout, 408),
+    "upstream_timeout": (lambda case: case.ask(target=f"/delay/5000{case.target}"), 504),
+    "upstream_tls": (lambda case: case.ask(), 502),
+    "upstream_error": (upstream_error, 502),
+}
+ALSO = {"overloaded": {"allow": CAP}, "unavailable": None}  # what else is counted meanwhile; None: what the recovery asks
+
+
+def counts(edge):
+    return {dict(labels)["decision"]: n for (_, labels), n in edge.metrics()["edge_decisions_total"].samples.items()}
+
+
+def settle(edge):
+    """Every request so far is counted: one more is, and its record came behind theirs."""
+    target = f"/settled/{next(IPS)}"
+    assert fetch(edge, "GET", target, CLIENT).status == 200
+    edge.record_of(target)
+    return counts(edge)
+
+
+def test_every_decision_has_a_recipe():
+    assert sorted(RECIPES) == sorted(name for _, name in DECISIONS)
+
+
+@pytest.mark.parametrize("protocol", ["h1", "h2"])
+@pytest.mark.parametrize("decision", [name for _, name in DECISIONS])
+def test_a_decision_is_one_line_and_one_count(request, upstream, decision, protocol):
+    recipe, status = RECIPES[decision]
+    if decision == "upstream_tls":
+        edge = request.getfixturevalue("secure")
+    else:
+        edge = request.getfixturevalue("plain")
+    case = Case(edge, upstream, protocol, decision)
+    if decision == "rate_limited":
+        case.headers = [("X-Client", f"192.0.2.{next(IPS)}")]
+        assert fetch(edge, "GET", f"/rate_limited/first/{protocol}", case.headers).status == 200
+    if decision == "upstream_tls":
+        before = counts(edge)
+    else:
+        before = settle(edge)
+    with contextlib.suppress(StreamReset):
+        assert recipe(case) == status
+    line = edge.record_of(case.target)
+    assert (line["edge.decision"], line["http.response.status_code"]) == (decision, status)
+    assert line["edge.upstream_answered"] is (decision in ("allow", "would_block"))
+    after = settle(edge) if decision != "upstream_tls" else poll(lambda: counts(edge) != before and counts(edge), "a count")
+    moved = {name: n - before[name] for name, n in after.items() if n != before[name]}
+    want = {decision: 1}
+    if decision != "upstream_tls":
+        want["allow"] = want.get("allow", 0) + 1 + (ALSO.get(decision) or {}).get("allow", 0)
+    if decision == "unavailable":  # requests of NoAgent's own were asked until one passed
+        assert moved["unavailable"] >= 1
+    else:
+        assert moved == want
