@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "common/base/clock.h"
+#include "common/base/parse.h"
 #include "spoa/record/access_log.h"
 #include "spoa/wire/unix_peer.h"
 
@@ -31,10 +32,32 @@ static bool unescape(struct str in, struct buf *out)
     return !out->full;
 }
 
+/* HAProxy counts a record between writing it for its rings and for standard output, which has its profile: here the number is one too high. */
+static bool count_as_in_ring(struct str record, struct buf *out)
+{
+    uint64_t number;
+
+    for (unsigned field = 0; field < RECORD_SEQUENCE; field++) {
+        const size_t tab = str_find_byte(record, '\t');
+
+        if (tab == SIZE_MAX)
+            return false;
+        buf_put(out, str_sub(record, 0, tab + 1));
+        str_skip(&record, tab + 1);
+    }
+    if (!parse_digits(str_sub(record, 0, str_find_byte(record, '\t')), INT64_MAX, &number) || number == 0)
+        return false;
+    buf_put_u64(out, number - 1);
+    buf_put(out, str_sub(record, str_find_byte(record, '\t'), record.len));
+    return !out->full;
+}
+
 bool late_line_parse(struct str line, struct late_line *out, struct buf *record)
 {
     const size_t at = str_find(line, member);
-    struct str value, rec;
+    char storage[LATE_RECORD_MAX];
+    struct buf plain;
+    struct str value;
     struct record r;
 
     if (at == SIZE_MAX || !str_ends(line, STR("\"}")))
@@ -43,10 +66,10 @@ bool late_line_parse(struct str line, struct late_line *out, struct buf *record)
     if (value.len < 2 || (value.p[0] != '0' && value.p[0] != '1') || value.p[1] != ' ')
         return false;
     *out = (struct late_line){.stopping = value.p[0] == '1', .len = at};
-    if (!unescape(str_sub(value, 2, value.len), record))
+    buf_init(&plain, storage, sizeof(storage));
+    if (!unescape(str_sub(value, 2, value.len), &plain) || !count_as_in_ring(buf_str(&plain), record))
         return false;
-    rec = buf_str(record);
-    if (record_parse(rec, &r) && r.has_rec) {
+    if (record_parse(buf_str(record), &r) && r.has_rec) {
         out->decided = true;
         out->agent = r.rec.agent;
     }
