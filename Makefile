@@ -277,7 +277,7 @@ run_soak = $(Q)EDGE_SPOA_BIN=$(CURDIR)/build/release/edge-spoa EDGE_HAPROXY=$(HA
 # ---- targets ----
 
 .PHONY: help all deps demo demo-down unit replay sim corpus e2e test asan tsan cover lint lint-headers reference fuzz \
-	bench bench-policy bench-expr bench-record bench-instructions soak-exchange soak-limit soak-streams soak-valkey test-haproxy34 test-debian13 \
+	bench bench-policy bench-expr bench-record bench-instructions soak-exchange soak-limit soak-records soak-streams soak-valkey test-haproxy34 test-debian13 \
 	clean distclean
 
 help: ## this list
@@ -394,6 +394,9 @@ soak-exchange: all deps ## 20,000 requests for each fault of an agent or HAProxy
 
 soak-limit: all deps ## 100,000 requests over three edges, one bucket, excess 0
 	$(call run_soak,limit)
+
+soak-records: all deps .deps/apt-bench.stamp ## records at 10,000 requests/s while agents stop, die and are exchanged, then 5 million more (SOAK="flood")
+	$(call run_soak,records)
 
 soak-streams: all deps ## 10,000 event streams and 1,000 WebSockets held for 5 minutes, then drained (SOAK="--events N --seconds N")
 	$(call run_soak,streams)

@@ -1,4 +1,4 @@
--- What haproxy.cfg can't say: bounds of a body that is still to come and pages of HAProxy's own answers on every version, and header operations on versions without
+-- What haproxy.cfg can't say: bounds of a body that is still to come and pages of HAProxy's own answers and why the upstream gave none on every version, and header operations on versions without
 -- add-headers-bin and del-headers-bin, from the same bytes:
 --   txn.edge.req_del, res_del  (varint length, name)... 0
 --   txn.edge.req_add, res_add  (varint length, name)(varint length, value)... 0 0

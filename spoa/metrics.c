@@ -31,8 +31,10 @@ static void put_records(struct metrics *m, const struct agent *a)
 {
     family_put_one(m, FAMILY_RECORDS, (double) counter_get(&a->records.n_own));
     family_put_one(m, FAMILY_RECORDS_WITHOUT_VERDICT, (double) counter_get(&a->records.n_without_verdict));
+    family_put_one(m, FAMILY_RECORDS_OTHER, (double) counts_others(a->counts));
     family_put_one(m, FAMILY_RECORDS_MALFORMED, (double) (counter_get(&a->records.n_malformed) + atomic_load(&a->intake.n_malformed)));
     family_put_one(m, FAMILY_RECORDS_LOST, (double) counts_lost(a->counts));
+    family_put_one(m, FAMILY_RECORDS_REFUSED, (double) atomic_load(&a->intake.n_refused));
     family_put_one(m, FAMILY_LOG_LINES, (double) atomic_load(&a->writer.n_lines));
     family_put_one(m, FAMILY_LOG_SAMPLED_OUT, (double) counter_get(&a->records.n_sampled_out));
     family_put_one(m, FAMILY_LOG_DROPPED, (double) atomic_load(&a->writer.n_dropped));

@@ -94,10 +94,14 @@ void query_names(struct str query, struct query_names *out)
 
     out->n = 0;
     out->n_dropped = 0;
-    for (size_t i = 0; query.len > 0 && i < QUERY_NAMES_PAIRS_MAX; i++) {
+    for (size_t i = 0; i < QUERY_NAMES_PAIRS_MAX; i++) {
+        while (query.len > 0 && query.p[0] == '&')
+            str_skip(&query, 1);
+        if (query.len == 0)
+            return;
         struct str pair = str_sub(query, 0, str_find_byte(query, '&'));
-        str_skip(&query, pair.len < query.len ? pair.len + 1 : pair.len);
-        if (pair.len == 0 || !(all_plain || is_parameter(pair)))
+        str_skip(&query, pair.len);
+        if (!all_plain && !is_parameter(pair))
             continue;
         size_t equals = str_find_byte(pair, '=');
         if (equals == SIZE_MAX)

@@ -42,15 +42,11 @@ static struct str character_take(struct str *text)
     return shown;
 }
 
-/* At most n characters of text; what does not fit b is left out. */
+/* At most n characters of text; b takes nothing any more once one has not fitted. */
 static void put_characters(struct buf *b, struct str text, size_t n)
 {
-    while (text.len > 0 && n-- > 0) {
-        struct str shown = character_take(&text);
-        if (shown.len > b->cap - b->len)
-            return;
-        buf_put(b, shown);
-    }
+    while (text.len > 0 && n-- > 0)
+        buf_put(b, character_take(&text));
 }
 
 static void put_beginning(struct buf *b, struct str value)
@@ -120,7 +116,7 @@ void policy_limit_display(const struct rate_rule *rule, const struct request_vie
 {
     struct buf shown;
 
-    buf_init(&shown, b->p + b->len, b->cap - b->len < POLICY_DISPLAY_MAX ? b->cap - b->len : POLICY_DISPLAY_MAX);
+    buf_init(&shown, b->p + b->len, b->cap - b->len < LIMIT_DISPLAY_MAX ? b->cap - b->len : LIMIT_DISPLAY_MAX);
     if (!limits_has_key(rule, &r->facts)) {
         put_address(&shown, &r->facts);
     } else {

@@ -107,7 +107,7 @@ static bool has_expired(const struct choosing *c, const struct rate_rule *rule)
 
 static void pass_over(struct limit_passed *passed, size_t i)
 {
-    if (passed->n < POLICY_PASSED_OVER_MAX)
+    if (passed->n < LIMIT_PASSED_NAMED_MAX)
         passed->index[passed->n] = (uint16_t) i;
     passed->n++;
 }

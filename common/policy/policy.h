@@ -13,7 +13,7 @@
 
 enum { POLICY_SCHEMA_MIN = 1, POLICY_SCHEMA_MAX = 6, POLICY_RULES_MAX = 200, POLICY_SITE_WIDE_MAX = 2, POLICY_LIMITED_RULES_MAX = 5, POLICY_COUNTING_RULES_MAX = 5 };
 /* Rules that a request matched and that do not count it: so many are named. Bytes of a subject as people are shown it. */
-enum { POLICY_PASSED_OVER_MAX = 32, POLICY_DISPLAY_MAX = 160 };
+enum { LIMIT_PASSED_NAMED_MAX = 32, LIMIT_DISPLAY_MAX = 160 };
 /* Bounds of our own. Header names: different ones that the enabled header rules write. Issuers: bits of a word. */
 enum { POLICY_TEMPLATES_MAX = 200, POLICY_RULE_OPS_MAX = 32, POLICY_HEADER_NAMES_MAX = 48, POLICY_ISSUERS_MAX = 32, POLICY_KEY_PARTS_MAX = 5 };
 
@@ -266,7 +266,7 @@ MUSTUSE bool policy_config(const struct policy *p, const struct request_view *r,
 
 /* Matching rules that are passed over. */
 struct limit_passed {
-    uint16_t index[POLICY_PASSED_OVER_MAX]; /* the first ones */
+    uint16_t index[LIMIT_PASSED_NAMED_MAX]; /* the first ones */
     uint16_t n;                             /* all of them: may be more than are named */
 };
 /* The rate-limit rules to charge: site-wide ones always, then matching ones in order up to the cap, blocking ones before shadow ones (the
@@ -294,7 +294,7 @@ MUSTUSE bool policy_select_counts(const struct policy *p, const struct request_v
 /* The subject of rule for this request, into b (RATE_SUBJECT_MAX, which holds every one): its key's values; where one is missing or empty the
  * address. Without a client address, which only simulate lets through, fallback_ip counts all such requests as one subject. */
 void policy_limit_subject(const struct rate_rule *rule, const struct request_view *r, struct buf *b);
-/* The same subject for people to recognise, at most POLICY_DISPLAY_MAX bytes of b: parts joined by a blank. Address, AS number, host, method, country,
+/* The same subject for people to recognise, at most LIMIT_DISPLAY_MAX bytes of b: parts joined by a blank. Address, AS number, host, method, country,
  * locale and fingerprint in full; headers, cookies, parameters and claims, which may be secrets, as name=beginning: at most four characters
  * and never more than half of them, then an ellipsis. What can't be printed is '?'. UTF-8; what has no room is cut between characters. */
 void policy_limit_display(const struct rate_rule *rule, const struct request_view *r, struct buf *b);

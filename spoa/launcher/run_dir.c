@@ -1,4 +1,4 @@
-/* The folder of an edge's sockets. */
+/* The folder of an edge's sockets and counters. */
 #include "spoa/launcher/run_dir.h"
 
 #include <dirent.h>
@@ -55,6 +55,36 @@ static bool lock(struct run_dir *d, struct err *e)
     return true;
 }
 
+/* An agent's counters: counts-<index>.<hash of their layout>. */
+static bool is_counts(struct str name)
+{
+    size_t at = sizeof("counts-") - 1;
+
+    if (!str_starts(name, STR("counts-")) || at == name.len || !ascii_is_digit(name.p[at]))
+        return false;
+    while (at < name.len && ascii_is_digit(name.p[at]))
+        at++;
+    return at < name.len && name.p[at] == '.';
+}
+
+static void remove_files(int dir_fd, bool all)
+{
+    const int fd = dup(dir_fd);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+    if (dir == NULL) {
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    /* The position is shared with dir_fd, and may be where an earlier walk ended. */
+    rewinddir(dir);
+    for (const struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir))
+        if (all || is_counts(str_of(entry->d_name)))
+            (void)unlinkat(dir_fd, entry->d_name, 0);
+    closedir(dir);
+}
+
 bool run_dir_open(struct run_dir *d, const char *wanted, const char *temp, struct err *e)
 {
     *d = (struct run_dir){.lock_fd = -1};
@@ -67,32 +97,21 @@ bool run_dir_open(struct run_dir *d, const char *wanted, const char *temp, struc
             return err_set(e, ERR_SETTING, "/EDGE_RUN_DIR", "EDGE_RUN_DIR: cannot make %s: %s; name a folder that is there, or one in a folder "
                            "that can be written to", d->path, strerror(errno));
     }
-    if (lock(d, e))
+    if (lock(d, e)) {
+        /* What a launcher left that was killed: counters begin with the launcher. */
+        remove_files(d->lock_fd, false);
         return true;
+    }
     run_dir_close(d);
     return false;
 }
 
-static void remove_all(int dir_fd, const char *path)
-{
-    const int fd = dup(dir_fd);
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-
-    if (dir == NULL) {
-        if (fd >= 0)
-            close(fd);
-        return;
-    }
-    for (const struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir))
-        (void)unlinkat(dir_fd, entry->d_name, 0);
-    closedir(dir);
-    (void)rmdir(path);
-}
-
 void run_dir_close(struct run_dir *d)
 {
+    if (d->lock_fd >= 0)
+        remove_files(d->lock_fd, d->is_ours);
     if (d->is_ours && d->lock_fd >= 0)
-        remove_all(d->lock_fd, d->path);
+        (void)rmdir(d->path);
     if (d->lock_fd >= 0)
         close(d->lock_fd);
     d->lock_fd = -1;

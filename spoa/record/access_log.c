@@ -20,17 +20,33 @@ struct access_values {
 #undef LOG_FIELD_ROW
 };
 
-static void put_TEXT(struct buf *b, struct str key, struct str inside)
+/* Room for n bytes; NULL where there is none. A line has some thirty members: each looks once whether it fits, and is part of the caller, where its
+ * key's length is known. */
+static inline char *room_for(struct buf *b, size_t n)
+{
+    if (b->full || n > b->cap - b->len) {
+        b->full = true;
+        return NULL;
+    }
+    char *at = b->p + b->len;
+    b->len += n;
+    return at;
+}
+
+static inline void put_TEXT(struct buf *b, struct str key, struct str inside)
 {
     if (inside.len == 0)
         return;
-    buf_put(b, key);
-    buf_put_byte(b, '"');
-    buf_put(b, inside);
-    buf_put_byte(b, '"');
+    char *at = room_for(b, key.len + inside.len + 2);
+    if (at == NULL)
+        return;
+    memcpy(at, key.p, key.len);
+    at[key.len] = '"';
+    memcpy(at + key.len + 1, inside.p, inside.len);
+    at[key.len + 1 + inside.len] = '"';
 }
 
-static void put_NUMBER(struct buf *b, struct str key, int64_t value)
+static inline void put_NUMBER(struct buf *b, struct str key, int64_t value)
 {
     if (value < 0)
         return;
@@ -38,13 +54,13 @@ static void put_NUMBER(struct buf *b, struct str key, int64_t value)
     buf_put_u64(b, (uint64_t) value);
 }
 
-static void put_BOOL(struct buf *b, struct str key, bool value)
+static inline void put_BOOL(struct buf *b, struct str key, bool value)
 {
     buf_put(b, key);
     buf_put(b, value ? STR("true") : STR("false"));
 }
 
-static void put_RATE(struct buf *b, struct str key, uint64_t rate)
+static inline void put_RATE(struct buf *b, struct str key, uint64_t rate)
 {
     char text[RATE_TEXT_MAX];
     if (rate >= RATE_WHOLE)
@@ -54,16 +70,19 @@ static void put_RATE(struct buf *b, struct str key, uint64_t rate)
 }
 
 /* One more item of a list that the first one begins; list_end closes it. */
-static void list_item(struct buf *b, struct str key, bool first, struct str inside)
+static inline void list_item(struct buf *b, struct str key, bool first, struct str inside)
 {
-    if (first) {
-        buf_put(b, key);
-        buf_put(b, STR("[\""));
-    } else {
-        buf_put(b, STR(",\""));
-    }
-    buf_put(b, inside);
-    buf_put_byte(b, '"');
+    const struct str before = first ? key : STR(",");
+    char *at = room_for(b, before.len + inside.len + 2 + first);
+    if (at == NULL)
+        return;
+    memcpy(at, before.p, before.len);
+    at += before.len;
+    if (first)
+        *at++ = '[';
+    *at++ = '"';
+    memcpy(at, inside.p, inside.len);
+    at[inside.len] = '"';
 }
 
 static void list_end(struct buf *b, bool empty)

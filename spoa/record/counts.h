@@ -64,9 +64,8 @@ MUSTUSE bool counts_open(struct counts **out, const char *file, const struct clo
 void counts_close(struct counts **c);
 
 /* Policy feed's thread, before p is published: room for its version and its rules; under a version that is there already, rules that it does not have are
- * added. Versions of that cohort that it replaces retire: they are
- * folded into the totals COUNTS_RETIRE_MS later, while no other process has the file open; the one that retired first at once where room is needed.
- * Their rules are forgotten but for those that a version still counted apart has. p NULL: the cohort is served no more. A process that was stopped in
+ * added. Versions of that cohort that it replaces retire: they are folded into the totals COUNTS_RETIRE_MS later, while no other process has the
+ * file open; the one that retired first at once where room is needed. Their rules are forgotten but for those that a version still counted apart has. p NULL: the cohort is served no more. A process that was stopped in
  * the middle of a change keeps others from theirs: after a second p's requests are in the totals only. */
 void counts_prepare(struct counts *c, const struct policy *p, enum cohort cohort);
 
@@ -89,9 +88,12 @@ void counts_tick(struct counts *c);
 /* Everything since the file was made: retired versions, too. */
 void counts_totals(const struct counts *c, struct counts_sums *out);
 /* Records that never came to this slot, whoever decided them; never decreasing. Records of several threads overtake each other on their way, so a gap is
- * taken for a loss when it has lasted for two seconds. The first HAProxy process of a new file is taken to begin with the first number that came, since it may
- * have run before; any other at 0. What a process had not yet written when it was killed is not known. */
+ * taken for a loss when it has lasted for two seconds, in which no other process received records. The first HAProxy process of a new file is
+ * taken to begin with the first number that came, since it may have run before; any other at 0. 64 are kept apart, those that run before those that have
+ * ended. What a process had not yet written when it was killed is not known. */
 uint64_t counts_lost(const struct counts *c);
+/* Records given to counts_other. */
+uint64_t counts_others(const struct counts *c);
 /* Of the versions that are counted apart now. */
 uint64_t counts_rules_left_out(const struct counts *c);
 /* Every rule of a version that is counted apart, by phase and id, each once, its counts of all versions and of those that were folded. A phase's rules
@@ -99,8 +101,8 @@ uint64_t counts_rules_left_out(const struct counts *c);
 void counts_each_rule(struct counts *c, void (*fn)(void *ctx, const struct counts_rule *rule), void *ctx);
 
 /* What one reader has seen: for reports of what is new. {0} begins one: it gets everything so far that is still counted apart. Its owner keeps calls apart.
- * A version that is past its time is not folded while an attached reader of this process has not seen its last numbers, unless room is needed or another process folds it:
- * what it had unseen then is no part of any delta, and n_missed says how many requests that were, as far as this process folded it. */
+ * A version that is past its time is not folded while an attached reader of this process has not seen its last numbers, unless room is needed or
+ * another process folds it: what it had unseen then is no part of any delta, and n_missed says how many requests that were, as far as this process folded it. */
 struct counts_reader {
     struct counts_seen *seen; /* owned; NULL at first */
     bool attached;            /* set by the owner before the first call; at most COUNTS_READERS_MAX are */

@@ -163,7 +163,8 @@ static bool file_make(struct counts *c, const char *path, struct err *e)
         munmap(c->file, sizeof(*c->file));
     c->file = NULL;
     if (ftruncate(c->fd, 0) != 0 || (rc = posix_fallocate(c->fd, 0, size)) != 0 || (c->file = file_map(c->fd)) == NULL)
-        return err_set(e, ERR_IO, "", "cannot make %s, of %zu bytes: %s", path, sizeof(struct counts_file), strerror(rc != 0 ? rc : errno));
+        return err_set(e, ERR_IO, "", "cannot make %s, of %zu bytes: %s", path, sizeof(struct counts_file),
+                       strerror(rc != 0 ? rc : errno));
     atomic_store(&c->file->layout, layout);
     atomic_store(&c->file->mark, mark);
     return true;
@@ -182,8 +183,8 @@ static bool counts_begin(struct counts *c, const char *path, struct err *e)
         return false;
     counts_repair(c);
     byte_unlock(c->fd, BYTE_STRUCTURE);
-    c->now_ms = clock_mono_us(c->clock) / 1000;
-    c->second_began_us = clock_mono_us(c->clock);
+    c->ticked_us = c->second_began_us = clock_mono_us(c->clock);
+    c->now_ms = c->ticked_us / 1000;
     counts_estimate(c);
     c->low = c->numbered - c->received;
     c->low_before = 0; /* nothing is known of the second before: it takes two from now */

@@ -10,7 +10,7 @@
 enum {
     /* More than are counted apart, so that a slot rests before it is used again: whoever was in the middle of an addition to it has long finished. */
     COUNTS_SLOTS = COUNTS_VERSIONS_MAX + 2,
-    COUNTS_ROWS = 8,
+    COUNTS_ROWS = 64, /* reloads within the life of the longest stream, mostly */
     COUNTS_INDEX = 2 * COUNTS_RULES_MAX,
     COUNTS_ID_WORDS = TOPK_ID_MAX / 8,
     COUNTS_SUMS = sizeof(struct counts_sums) / sizeof(uint64_t)
@@ -99,7 +99,8 @@ struct counts {
     /* Intake's thread. Estimates of what was numbered and received, set right at each tick: the gap between them is looked at after every record, since in
      * between a record of another thread may be on its way at any time. */
     size_t last_slot, last_row;
-    uint64_t now_ms; /* of the last tick */
+    uint64_t ticked_us;
+    uint64_t now_ms; /* of the last tick; while the process was stopped it stood still */
     int64_t numbered, received;
     int64_t low, low_before; /* smallest gap of this second, and of the one before */
     uint64_t second_began_us;

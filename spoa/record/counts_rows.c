@@ -1,8 +1,12 @@
 /* What HAProxy numbered against what was received: records that never came. */
+#include <errno.h>
+#include <signal.h>
+
 #include "spoa/record/counts_priv.h"
 
 /* A smaller number than before, after so long, is that of another process with the same pid. */
 static const uint64_t same_pid_quiet_ms = 10000;
+static const uint64_t tick_longest_ms = 2000;
 static const uint64_t second_us = 1000000;
 
 static void row_clear(struct counts_row *row)
@@ -41,26 +45,39 @@ static size_t row_find(const struct counts_file *f, uint64_t pid)
     return i;
 }
 
+/* Both times are those of ticks, which stand still while the process does: one that was stopped between two records, of which one overtook the other, is
+ * not misled. */
 static bool row_is_another(const struct counts *c, const struct counts_row *row, uint32_t number)
 {
-    const uint64_t now_ms = clock_mono_us(c->clock) / 1000;
-
-    return (int32_t)(number - (uint32_t)cell_get(&row->end)) < -1 && now_ms >= cell_get(&row->seen_ms) + same_pid_quiet_ms;
+    return (int32_t)(number - (uint32_t)cell_get(&row->end)) < -1 && c->now_ms >= cell_get(&row->seen_ms) + same_pid_quiet_ms;
 }
 
-/* A free one, or that which has been quiet for longest. */
+static bool process_ended(uint64_t pid)
+{
+    return pid > INT32_MAX || (kill((pid_t)pid, 0) != 0 && errno == ESRCH);
+}
+
+/* A free one; else that of a process which has ended, or else of any, that has been quiet for longest. */
 static size_t row_free(struct counts_file *f)
 {
-    size_t oldest = 0;
+    size_t best = 0;
+    bool best_ended = false;
 
     for (size_t i = 0; i < COUNTS_ROWS; i++) {
-        if (cell_get(&f->rows[i].pid) == 0)
+        const uint64_t pid = cell_get(&f->rows[i].pid);
+
+        if (pid == 0)
             return i;
-        if (cell_get(&f->rows[i].seen_ms) < cell_get(&f->rows[oldest].seen_ms))
-            oldest = i;
+        const bool ended = process_ended(pid);
+        const bool is_older = cell_get(&f->rows[i].seen_ms) < cell_get(&f->rows[best].seen_ms);
+
+        if (i == 0 || (ended && !best_ended) || (ended == best_ended && is_older)) {
+            best = i;
+            best_ended = ended;
+        }
     }
-    row_end(f, oldest);
-    return oldest;
+    row_end(f, best);
+    return best;
 }
 
 /* The row of a process that has none, or whose pid had another before; COUNTS_ROWS: not now. */
@@ -82,7 +99,7 @@ static size_t row_begin(struct counts *c, uint64_t pid, uint32_t number)
 
         cell_set(&f->rows[at].first, first);
         cell_set(&f->rows[at].end, first);
-        cell_set(&f->rows[at].seen_ms, clock_mono_us(c->clock) / 1000);
+        cell_set(&f->rows[at].seen_ms, c->now_ms);
         atomic_store_explicit(&f->rows[at].pid, pid, memory_order_release);
         atomic_store(&f->rows_begun, 1);
     }
@@ -128,8 +145,7 @@ void counts_number(struct counts *c, uint64_t pid, uint64_t sequence)
     }
     struct counts_row *row = &f->rows[c->last_row];
 
-    if (cell_get(&row->pid) != pid ||
-        ((int32_t)(number - (uint32_t)cell_get(&row->end)) < -1 && row_is_another(c, row, number))) {
+    if (cell_get(&row->pid) != pid || row_is_another(c, row, number)) {
         const size_t at = row_begin(c, pid, number);
 
         if (at == COUNTS_ROWS)
@@ -154,6 +170,9 @@ void counts_estimate(struct counts *c)
     received = cell_get(&f->other);
     for (size_t i = COUNTS_AT(codes); i < COUNTS_AT(decisions); i++)
         received += cell_get(&f->total[i]);
+    /* Another process received some: this one has seen moments of this second only, in any of which a record can be on its way. The other one tells. */
+    if (c->received != (int64_t)received && c->low > 0)
+        c->low = 0;
     c->numbered = (int64_t)numbered;
     c->received = (int64_t)received;
     if (c->numbered - c->received < c->low)
@@ -170,9 +189,10 @@ static void lost_raise(struct counts_file *f, uint64_t lost)
 
 void counts_tick(struct counts *c)
 {
-    const uint64_t now_us = clock_mono_us(c->clock);
+    const uint64_t now_us = clock_mono_us(c->clock), passed_ms = (now_us - c->ticked_us) / 1000;
 
-    c->now_ms = now_us / 1000;
+    c->now_ms += passed_ms < tick_longest_ms ? passed_ms : tick_longest_ms;
+    c->ticked_us = now_us;
     if (!counts_lock(c, false))
         return; /* the second goes on until the next tick */
     counts_estimate(c);
@@ -192,4 +212,9 @@ void counts_tick(struct counts *c)
 uint64_t counts_lost(const struct counts *c)
 {
     return cell_get(&c->file->lost);
+}
+
+uint64_t counts_others(const struct counts *c)
+{
+    return cell_get(&c->file->other);
 }

@@ -6,6 +6,8 @@
 #ifndef SPOA_RECORD_HANDOVER_H
 #define SPOA_RECORD_HANDOVER_H
 
+#include <sys/types.h>
+
 #include "common/base/str.h"
 
 enum { HANDOVER_HEAD_MAX = 32, HANDOVER_REST_MAX = 16384 + 8 };

@@ -256,14 +256,6 @@ static void on_stop(struct ev_loop *loop, struct ev_async *watcher, int events)
     ev_break(loop, EVBREAK_ALL);
 }
 
-static void on_second(struct ev_loop *loop, struct ev_timer *watcher, int events)
-{
-    (void) loop;
-    (void) events;
-    struct intake *in = watcher->data;
-    in->on_tick(in->ctx);
-}
-
 /* Whether the successor has it now. */
 static bool peer_hand_over(struct intake_peer *peer, const char *successor, uint64_t end_us)
 {
@@ -300,6 +292,14 @@ static void peer_end(struct intake_peer *peer, const char *successor, uint64_t e
         (void) peer_drain(peer, end_us);
     }
     peer_close(peer);
+}
+
+static void on_second(struct ev_loop *loop, struct ev_timer *watcher, int events)
+{
+    (void) loop;
+    (void) events;
+    struct intake *in = watcher->data;
+    in->on_tick(in->ctx);
 }
 
 static void *intake_run(void *arg)

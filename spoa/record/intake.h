@@ -42,7 +42,7 @@ struct intake {
     struct intake_peer *peers;
     size_t n_peers;
     bool is_full; /* since a connection was refused last */
-    const char *successor;
+    const char *_Atomic successor;
     pthread_t thread;
     bool started;
     _Atomic uint64_t n_malformed;   /* connections ended for what they sent */
@@ -52,11 +52,12 @@ struct intake {
 };
 
 /* Takes the listening descriptor over. A connection is a record stream, or a hand-over (handover.h) of one. on_tick is called about once a second,
- * records or none, and at the end; NULL: nobody asks for it. */
+ * records or none; NULL: nobody asks for it. */
 MUSTUSE bool intake_start(struct intake *in, int listener, void (*on_record)(void *ctx, struct str record), void (*on_tick)(void *ctx), void *ctx,
                           struct err *e);
 /* Ends the thread. Where another process of this user has taken over the socket named successor (NULL: nobody can have), it gets every connection as
- * it stands. Else the peers learn that nobody listens any more, and what they have sent by then is read. Takes at most INTAKE_STOP_MS. */
+ * it stands. Else the peers learn that nobody listens any more, and what they have sent by then is read. Ticks once more. Takes at most
+ * INTAKE_STOP_MS. */
 void intake_stop(struct intake *in, const char *successor);
 
 #endif

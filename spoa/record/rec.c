@@ -1,12 +1,10 @@
-/* Reading and writing the agent's part of an access record. */
+/* Reading the agent's part of an access record. */
 #include "spoa/record/rec.h"
 
 #include "common/base/codec.h"
 #include "common/base/parse.h"
+#include "spoa/record/rec_priv.h"
 
-/* Bytes that stand for themselves in a text: printable ASCII but '"' and '\\'; in one within a list neither does ','. */
-static const bool plain[256] = {['!'] = true, ['#' ... '['] = true, [']' ... '~'] = true};
-static const bool plain_in_list[256] = {['!'] = true, ['#' ... '+'] = true, ['-' ... '['] = true, [']' ... '~'] = true};
 static const bool decimal_digits[256] = {['0' ... '9'] = true};
 static const bool hex_digits[256] = {['0' ... '9'] = true, ['a' ... 'f'] = true};
 static const bool address_bytes[256] = {['0' ... '9'] = true, ['a' ... 'f'] = true, ['.'] = true, [':'] = true};
@@ -16,110 +14,7 @@ static const bool key_bytes[256] = {
     ['0' ... '9'] = true, ['A' ... 'Z'] = true, ['a' ... 'z'] = true, ['.'] = true, ['_'] = true, ['-'] = true, ['['] = true, [']'] = true,
 };
 
-enum { UTF16_ESCAPE_LEN = 6, ESCAPE_MAX = 2 * UTF16_ESCAPE_LEN, REPLACEMENT = 0xfffd, BEYOND_BMP = 0x10000 };
 enum { SUBJECT_LEN = 32, TRACE_ID_LEN = 32, SPAN_ID_LEN = 16 };
-
-static size_t put_utf16(char *out, unsigned unit)
-{
-    static const char hex[] = "0123456789abcdef";
-    out[0] = '\\';
-    out[1] = 'u';
-    for (size_t i = 0; i < 4; i++)
-        out[2 + i] = hex[unit >> (12 - 4 * i) & 15];
-    return UTF16_ESCAPE_LEN;
-}
-
-/* text: one whole UTF-8 sequence of len bytes. */
-static unsigned code_point(const char *text, size_t len)
-{
-    static const unsigned first_bits[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
-    unsigned code = (unsigned char) text[0] & first_bits[len];
-    for (size_t i = 1; i < len; i++)
-        code = code << 6 | ((unsigned char) text[i] & 0x3f);
-    return code;
-}
-
-/* The escape of what text begins with, how long it is, and in *taken the bytes it stands for. */
-static size_t escape(struct str text, char out[static ESCAPE_MAX], size_t *taken)
-{
-    size_t len = str_utf8_len(text);
-    *taken = len > 0 ? len : 1;
-    if (text.p[0] == '"' || text.p[0] == '\\') {
-        out[0] = '\\';
-        out[1] = text.p[0];
-        return 2;
-    }
-    unsigned code = len > 0 ? code_point(text.p, len) : REPLACEMENT;
-    if (code < BEYOND_BMP)
-        return put_utf16(out, code);
-    put_utf16(out, 0xd800 | (code - BEYOND_BMP) >> 10);
-    put_utf16(out + UTF16_ESCAPE_LEN, 0xdc00 | ((code - BEYOND_BMP) & 0x3ff));
-    return ESCAPE_MAX;
-}
-
-static void put_inside(struct buf *b, struct str text, size_t max, size_t room, const bool set[static 256])
-{
-    size_t begin = b->len, left = room < b->cap - b->len ? room : b->cap - b->len;
-    struct str rest = str_cut_utf8(text, max);
-    char escaped[ESCAPE_MAX];
-    /* One that stands alone would read as empty. */
-    if (str_eq(rest, STR("-")) && left >= UTF16_ESCAPE_LEN) {
-        buf_put(b, (struct str){escaped, put_utf16(escaped, '-')});
-        return;
-    }
-    while (rest.len > 0 && left > 0) {
-        size_t taken = str_span(str_sub(rest, 0, left), set);
-        struct str piece = str_sub(rest, 0, taken);
-        if (taken == 0)
-            piece = (struct str){escaped, escape(rest, escaped, &taken)};
-        if (piece.len > left)
-            break;
-        buf_put(b, piece);
-        left -= piece.len;
-        rest = str_sub(rest, taken, rest.len);
-    }
-    if (b->len == begin)
-        buf_put_byte(b, '-');
-}
-
-void rec_put_text(struct buf *b, struct str text, size_t max, size_t room)
-{
-    put_inside(b, text, max, room, plain);
-}
-
-void rec_put_item_text(struct buf *b, struct str text, size_t room)
-{
-    put_inside(b, text, text.len, room, plain_in_list);
-}
-
-/* The unit of the escape that text begins with. */
-static bool utf16_get(struct str text, unsigned *unit)
-{
-    unsigned value = 0;
-    if (text.len < UTF16_ESCAPE_LEN || text.p[0] != '\\' || text.p[1] != 'u')
-        return false;
-    for (size_t i = 2; i < UTF16_ESCAPE_LEN; i++) {
-        int digit = codec_hex_digit(text.p[i]);
-        if (digit < 0)
-            return false;
-        value = value << 4 | (unsigned) digit;
-    }
-    *unit = value;
-    return true;
-}
-
-/* Length of the escape that text begins with: of a quote, a backslash or a character, the halves of a pair together; 0 when it is none. */
-static size_t escape_len(struct str text)
-{
-    if (text.len >= 2 && (text.p[1] == '"' || text.p[1] == '\\'))
-        return 2;
-    unsigned high, low;
-    if (!utf16_get(text, &high) || (high & 0xfc00) == 0xdc00)
-        return 0;
-    if ((high & 0xfc00) != 0xd800)
-        return UTF16_ESCAPE_LEN;
-    return utf16_get(str_sub(text, UTF16_ESCAPE_LEN, text.len), &low) && (low & 0xfc00) == 0xdc00 ? ESCAPE_MAX : 0;
-}
 
 /* --- Reading: each takes one part and leaves in at what stands behind it. --- */
 
@@ -177,7 +72,7 @@ static bool inside_take(struct str *in, const bool set[static 256], struct str *
     const char *begin = in->p;
     for (;;) {
         str_skip(in, str_span(*in, set));
-        size_t n = in->len > 0 && in->p[0] == '\\' ? escape_len(*in) : 0;
+        size_t n = in->len > 0 && in->p[0] == '\\' ? rec_escape_len(*in) : 0;
         if (n == 0)
             break;
         str_skip(in, n);
@@ -189,7 +84,7 @@ static bool inside_take(struct str *in, const bool set[static 256], struct str *
 static bool text_take(struct str *in, struct str *out)
 {
     *out = STR_NONE;
-    return nothing_take(in) || inside_take(in, plain, out);
+    return nothing_take(in) || inside_take(in, rec_plain, out);
 }
 
 /* --- Lists --- */
@@ -221,7 +116,7 @@ static bool value_take(struct str *in, enum item_shape shape)
     case ITEM_COUNTED:
         return byte_take(in, ':') && hex_take(in, SUBJECT_LEN, &part);
     case ITEM_SUBJECT:
-        return byte_take(in, ':') && hex_take(in, SUBJECT_LEN, &part) && byte_take(in, ':') && inside_take(in, plain_in_list, &part);
+        return byte_take(in, ':') && hex_take(in, SUBJECT_LEN, &part) && byte_take(in, ':') && inside_take(in, rec_plain_in_list, &part);
     }
     return false;
 }
@@ -344,13 +239,27 @@ static bool keys_take(struct str *in, struct str *out)
     return true;
 }
 
+/* The version, too: one of another is nobody's. */
+static bool agent_take(struct str *in, unsigned *out)
+{
+    uint64_t version, agent;
+    if (!number_take(in, REC_VERSION, &version) || version != REC_VERSION || !byte_take(in, ' ') || !number_take(in, UINT16_MAX, &agent) ||
+        !byte_take(in, ' '))
+        return false;
+    *out = (unsigned) agent;
+    return true;
+}
+
+bool rec_agent(struct str text, unsigned *out)
+{
+    return agent_take(&text, out);
+}
+
 static bool decided_take(struct str *in, struct rec *out)
 {
-    uint64_t agent, config_version;
-    if (!number_take(in, UINT16_MAX, &agent) || !byte_take(in, ' ') || !cohort_take(in, &out->cohort) || !byte_take(in, ' ') ||
-        !number_take(in, INT64_MAX, &config_version))
+    uint64_t config_version;
+    if (!agent_take(in, &out->agent) || !cohort_take(in, &out->cohort) || !byte_take(in, ' ') || !number_take(in, INT64_MAX, &config_version))
         return false;
-    out->agent = (unsigned) agent;
     out->config_version = (int64_t) config_version;
     return byte_take(in, ' ') && decision_take(in, &out->decision) && byte_take(in, ' ') && auth_take(in, &out->auth) && byte_take(in, ' ');
 }
@@ -379,8 +288,6 @@ static bool request_take(struct str *in, struct rec *out)
 
 bool rec_parse(struct str text, struct rec *out)
 {
-    uint64_t version;
-    if (text.len > REC_MAX || !number_take(&text, REC_VERSION, &version) || version != REC_VERSION || !byte_take(&text, ' '))
-        return false;
-    return decided_take(&text, out) && client_take(&text, out) && rules_take(&text, out) && request_take(&text, out) && text.len == 0;
+    return text.len <= REC_MAX && decided_take(&text, out) && client_take(&text, out) && rules_take(&text, out) && request_take(&text, out) &&
+           text.len == 0;
 }

@@ -9,15 +9,16 @@
  *   <counted> <subjects> <trace> <request id> <method> <host> <query keys> <keys dropped> <user agent> <path>
  * An empty part is "-". cohort: a (active) or c (candidate). signals: client.signals in hex. Lists are joined by ','; an item is <id> or <id>:<value>; one
  * that begins with '!' is the rule that decided (of limits: that refused, or would have; of config rules: whose block setting counted). Items that do not
- * fit REC_IDS_MAX bytes of a list are left out, and it ends in "+<how many>".
- *   limits     rules that were evaluated: <id>:<letters of schemas/rule_counts.def>
+ * fit REC_IDS_MAX bytes of a list are left out, never the one that decided, and it ends in "+<how many>" as its last item.
+ *   limits     rules that were evaluated, then those that matched and were not: <id>:<letters of schemas/rule_counts.def>; without letters the one that
+ *              refused a missing key
  *   counted    rules that count answers by their status, which only the end tells: <id>:<subject, 32 hex digits>
  *   subjects   of one in COUNTS_SAMPLED_LIMITS limited requests: <id>:<subject, 32 hex digits>:<display, the inside of a JSON string>
  *   trace      <trace id, 32 hex digits>:<span id, 16>:<1 sampled, 0 not>
  *   query keys names of the query's parameters, sorted, each once, joined by ','; keys dropped: names that are not logged
- * method (at most 32 bytes of it), host (255), user agent (512) and path (3072; less where the rest leaves less room) are the inside of JSON
- * strings: what is not printable ASCII, a blank, '"' and '\\' are escapes of JSON (RFC 8259 section 7), a byte that is no UTF-8 is \\ufffd, so that a log
- * line takes them as they are. */
+ * method (at most 32 bytes of it), host (255), user agent (512) and path (3072) are the inside of JSON strings: what is not printable ASCII, a blank, '"'
+ * and '\\' are escapes of JSON (RFC 8259 section 7), a byte that is no UTF-8 is \\ufffd, so that a log line takes them as they are. Where what stands
+ * before leaves less room they are cut, but for the first 256 bytes of the path. */
 enum {
     REC_VERSION = 3,
     REC_MAX = 6144,
@@ -42,7 +43,7 @@ struct rec {
     enum decision decision;
     struct str auth; /* verified, cached, missing, invalid, pass_no_keys; empty: off */
     struct str client_ip, country, asnum, ja4;
-    uint32_t signals;
+    uint32_t signals; /* 0 also where the config phase was not reached */
     struct str limits, config_rules, header_rules, counted, subjects; /* lists, for rec_next */
     struct rec_trace trace;
     struct str request_id;
@@ -69,6 +70,8 @@ void rec_put_item_text(struct buf *b, struct str text, size_t room);
 /* False: no decision has that name; *out is untouched then. */
 MUSTUSE bool rec_decision_find(struct str name, enum decision *out);
 
+/* Reads no further than to the agent. False: text does not begin as one of this version does. */
+MUSTUSE bool rec_agent(struct str text, unsigned *out);
 /* Borrows from text. False for another version or shape (an id that is no name, a subject that is no hex, a text that is no inside of a JSON
  * string, ...): what it takes can stand in a line as it is. *out is undefined then. */
 MUSTUSE bool rec_parse(struct str text, struct rec *out);

@@ -21,16 +21,26 @@ static bool is_absent(struct str field)
     return field.len == 0 || str_eq(field, STR("-"));
 }
 
-bool record_parse(struct str line, struct record *out)
+bool record_split(struct str line, struct record *out)
 {
     if (!fields_split(line, out->fields) || !str_eq(out->fields[RECORD_VERSION], STR("4")))
         return false;
-    struct str rec = out->fields[RECORD_REC], decision = out->fields[RECORD_DECISION];
-    out->has_rec = !is_absent(rec);
-    if (out->has_rec && !rec_parse(rec, &out->rec))
+    out->has_rec = !is_absent(out->fields[RECORD_REC]);
+    return !out->has_rec || rec_agent(out->fields[RECORD_REC], &out->agent);
+}
+
+bool record_read(struct record *r)
+{
+    struct str decision = r->fields[RECORD_DECISION];
+    if (r->has_rec && !rec_parse(r->fields[RECORD_REC], &r->rec))
         return false;
-    out->decision = out->has_rec ? out->rec.decision : DECISION_BAD_REQUEST;
-    return is_absent(decision) || rec_decision_find(decision, &out->decision);
+    r->decision = r->has_rec ? r->rec.decision : DECISION_BAD_REQUEST;
+    return is_absent(decision) || rec_decision_find(decision, &r->decision);
+}
+
+bool record_parse(struct str line, struct record *out)
+{
+    return record_split(line, out) && record_read(out);
 }
 
 bool record_dropped(struct str line, uint64_t *n)

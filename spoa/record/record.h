@@ -15,12 +15,17 @@ enum record_field {
 struct record {
     struct str fields[RECORD_N_FIELDS];
     bool has_rec; /* an agent decided */
+    unsigned agent; /* which one */
     struct rec rec;
     enum decision decision; /* HAProxy's word where it has one, else rec's; BAD_REQUEST without either: it never was a request */
 };
 
 /* False when the line has another version or shape; *out is undefined then. */
 MUSTUSE bool record_parse(struct str line, struct record *out);
+/* The same in two steps: record_split fills fields, has_rec and agent, which is all that is to be known of a record that another agent keeps;
+ * record_read the rest. */
+MUSTUSE bool record_split(struct str line, struct record *out);
+MUSTUSE bool record_read(struct record *r);
 /* What HAProxy's ring says in a record's place, of records that found no room in it: "<n> events dropped" with a NUL behind it. False: line is something
  * else; *n is untouched then. */
 MUSTUSE bool record_dropped(struct str line, uint64_t *n);

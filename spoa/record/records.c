@@ -57,32 +57,46 @@ static void write_line(struct records *r, const struct record *record, const str
     writer_put(r->options.writer, buf_str(&out));
 }
 
-void records_take(void *ctx, struct str line)
+static void number(struct records *r, const struct record *record)
 {
-    struct records *r = ctx;
-    struct counts *counts = r->options.counts;
-    struct record record;
+    counts_number(r->options.counts, (uint64_t) record_number(record, RECORD_PROCESS, 0), (uint64_t) record_number(record, RECORD_SEQUENCE, 0));
+}
+
+/* Agent 0 keeps those that nobody decided. */
+static bool is_own(const struct records *r, const struct record *record)
+{
+    return r->options.agent_index == (record->has_rec ? record->agent : 0);
+}
+
+static void keep(struct records *r, const struct record *record)
+{
     struct outcome outcome;
-    uint64_t n_dropped;
-    if (!record_parse(line, &record)) {
-        /* What HAProxy says it had to drop is missing among the numbers of its records, too, and counted there. */
-        if (!record_dropped(line, &n_dropped))
-            counter_add(&r->n_malformed, 1);
-        return;
-    }
-    counts_number(counts, (uint64_t) record_number(&record, RECORD_PROCESS, 0), (uint64_t) record_number(&record, RECORD_SEQUENCE, 0));
-    if (record.has_rec ? record.rec.agent != r->options.agent_index : r->options.agent_index != 0) {
-        counts_other(counts);
-        return;
-    }
-    outcome_read(&record, &outcome);
-    counts_add(counts, record.has_rec ? &record.rec : NULL, &outcome);
-    if (!record.has_rec) {
+    outcome_read(record, &outcome);
+    number(r, record);
+    counts_add(r->options.counts, record->has_rec ? &record->rec : NULL, &outcome);
+    if (!record->has_rec) {
         counter_add(&r->n_without_verdict, 1);
         return;
     }
     counter_add(&r->n_own, 1);
-    write_line(r, &record, &outcome);
+    write_line(r, record, &outcome);
+}
+
+void records_take(void *ctx, struct str line)
+{
+    struct records *r = ctx;
+    struct record record;
+    uint64_t n_dropped;
+    bool readable = record_split(line, &record);
+    if (readable && !is_own(r, &record)) {
+        number(r, &record);
+        counts_other(r->options.counts);
+    } else if (readable && record_read(&record)) {
+        keep(r, &record);
+    } else if (!record_dropped(line, &n_dropped)) {
+        /* Of what HAProxy says it had to drop the numbers are missing, too, and it is counted by these. */
+        counter_add(&r->n_malformed, 1);
+    }
 }
 
 void records_tick(void *ctx)

@@ -33,7 +33,8 @@ void records_init(struct records *r, const struct records_options *options);
 
 /* --- For intake_start, whose thread calls them; ctx is a struct records. --- */
 
-/* line: one record. Every agent of an edge gets every record. What cannot be read is counted. Takes no lock but the writer's, allocates nothing. */
+/* line: one record. Every agent of an edge gets every record; of those that another one keeps it reads no more than whose they are. What cannot be
+ * read is counted. Takes no lock but the writer's, allocates nothing. */
 void records_take(void *ctx, struct str line);
 void records_tick(void *ctx);
 

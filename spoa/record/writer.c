@@ -43,9 +43,11 @@ static bool write_queued(struct writer *w)
     w->queue = w->spare;
     w->spare = full;
     w->queued = 0;
+    w->writing = len;
     pthread_mutex_unlock(&w->lock);
     write_lines(w, (struct str){full, len});
     pthread_mutex_lock(&w->lock);
+    w->writing = 0;
     return true;
 }
 
@@ -107,16 +109,43 @@ void writer_put(struct writer *w, struct str line)
     pthread_mutex_unlock(&w->lock);
 }
 
+static size_t count_lines(struct str bytes)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < bytes.len; i++)
+        n += bytes.p[i] == '\n';
+    return n;
+}
+
+/* Those of the write under way may have been read in part. */
+static void say_unread(struct writer *w)
+{
+    pthread_mutex_lock(&w->lock);
+    size_t n_lines = count_lines((struct str){w->spare, w->writing}) + count_lines((struct str){w->queue, w->queued});
+    pthread_mutex_unlock(&w->lock);
+    log_event(LOG_LEVEL_ERROR, "access_log_unread", "the reader of the access log does not read: up to %zu lines are lost with the end of this process",
+              n_lines);
+}
+
+/* False: it is still in a write. */
+static bool writer_join(struct writer *w)
+{
+    struct timespec until;
+    pthread_mutex_lock(&w->lock);
+    w->stopping = true;
+    pthread_cond_signal(&w->filled);
+    pthread_cond_signal(&w->stopped);
+    pthread_mutex_unlock(&w->lock);
+    clock_deadline_in_ms(WRITER_STOP_MS, &until);
+    w->started = pthread_timedjoin_np(w->thread, NULL, &until) != 0;
+    return !w->started;
+}
+
 void writer_stop(struct writer *w)
 {
-    if (w->started) {
-        pthread_mutex_lock(&w->lock);
-        w->stopping = true;
-        pthread_cond_signal(&w->filled);
-        pthread_cond_signal(&w->stopped);
-        pthread_mutex_unlock(&w->lock);
-        pthread_join(w->thread, NULL);
-        w->started = false;
+    if (w->started && !writer_join(w)) {
+        say_unread(w);
+        return;
     }
     pthread_mutex_destroy(&w->lock);
     pthread_cond_destroy(&w->filled);

@@ -61,7 +61,7 @@ static void letter_add(struct limit_note *note, enum limit_letter letter)
 
 static void note_passed(struct request *r, const struct limit_passed *passed, enum limit_letter letter)
 {
-    size_t n = passed->n < POLICY_PASSED_OVER_MAX ? passed->n : POLICY_PASSED_OVER_MAX;
+    size_t n = passed->n < LIMIT_PASSED_NAMED_MAX ? passed->n : LIMIT_PASSED_NAMED_MAX;
     for (size_t i = 0; i < n; i++)
         letter_add(note_add(&r->limits, &r->policy->rate_rules[passed->index[i]]), letter);
     r->limits.n_not_noted += passed->n - n;

@@ -9,7 +9,7 @@
 enum {
     ESCAPED_MAX = 6,                    /* bytes that one byte of a text may become */
     LEFT_OUT_MAX = sizeof ",+65535" - 1, /* at a list's end */
-    PATH_ROOM_MIN = 256,
+    PATH_ROOM_MIN = 256 + 12, /* what is left of a path that is cut in an escape has 256 bytes, too */
     DIGITS_MAX = 20,
     SUBJECT_HEX = 2 * sizeof(struct rate_subject),
     /* What stands behind the host, and behind the query's names, at least. */
@@ -74,6 +74,11 @@ static void list_put(struct list *l, struct str id, struct str value, bool has_v
 
 static void list_end(struct list *l)
 {
+    /* An id that stands alone would read as none. */
+    if (l->b->len - l->begin == 1 && l->b->p[l->begin] == '-') {
+        l->b->len = l->begin;
+        l->n_left_out++;
+    }
     if (l->n_left_out > 0) {
         buf_put(l->b, l->b->len > l->begin ? STR(",+") : STR("+"));
         buf_put_u64(l->b, l->n_left_out);
@@ -134,7 +139,7 @@ static void put_subjects(struct buf *b, const struct request *r)
     struct list l = list_begin(b, STR_NONE);
     for (size_t i = 0; i < limits->n_notes && limits->sampled; i++) {
         const struct limit_note *note = &limits->notes[i];
-        char storage[SUBJECT_HEX + 1 + TOPK_DISPLAY_MAX], text[POLICY_DISPLAY_MAX];
+        char storage[SUBJECT_HEX + 1 + TOPK_DISPLAY_MAX], text[LIMIT_DISPLAY_MAX];
         struct buf value, display;
         if (note->subject == NULL)
             continue;

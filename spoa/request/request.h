@@ -67,7 +67,7 @@ struct verdict {
 };
 
 /* What the record says about a rule: letters of schemas/rule_counts.def. */
-enum { LIMIT_LETTERS_MAX = 4, LIMIT_NOTES_MAX = RATE_CALLS_MAX + 2 * POLICY_PASSED_OVER_MAX + 1 };
+enum { LIMIT_LETTERS_MAX = 4, LIMIT_NOTES_MAX = RATE_CALLS_MAX + 2 * LIMIT_PASSED_NAMED_MAX + 1 };
 struct limit_note {
     const struct rate_rule *rule;
     char letters[LIMIT_LETTERS_MAX];

@@ -134,16 +134,6 @@ class QuietEdge(Edge):
         pids = {"proxy": self.haproxy_pids()[1][0], "agent": self.agent_pids()[0], "launcher": self.process.pid}
         return pids if self.store is None else pids | {"store": self.store.pid}
 
-    def settled(self):
-        """The metrics, once every decided request has ended and its record has come or is known to be lost."""
-
-        def all_ended():
-            metrics = self.metrics()
-            n = {name: metrics[f"edge_{name}_total"].samples[(f"edge_{name}_total", ())] for name in ("records", "records_lost", "spop_acks")}
-            return metrics if n["records"] + n["records_lost"] >= n["spop_acks"] else None
-
-        return poll(all_ended, "every decided request has its record")
-
     def counters(self):
         metrics = self.settled()
         each, none = {}, {}

@@ -73,7 +73,8 @@ def reload(edge):
     master, before = edge.haproxy_pids()
     edge.signal(signal.SIGUSR2)
     poll(lambda: set(edge.haproxy_pids()[1]) - set(before), "a new worker runs")
-    poll(lambda: not set(edge.haproxy_pids()[1]) & set(before), "the old worker has ended")
+    # For a client that lets its half of a closed TLS connection lie it waits 10 s (timeout client-fin).
+    poll(lambda: not set(edge.haproxy_pids()[1]) & set(before), "the old worker has ended", deadline=60)
     both_up(edge)
     assert edge.haproxy_pids()[0] == master
 

@@ -314,6 +314,16 @@ class Edge:
     def metric(self, name, agent=0, **labels):
         return exposition.value(self.metrics(agent), name, **labels)
 
+    def settled(self, agent=0):
+        """The metrics, once every request that the agent's process decided has ended and its record has come or is known to be lost."""
+
+        def all_ended():
+            families = self.metrics(agent)
+            asked, *seen = (exposition.value(families, f"edge_{name}_total") for name in ("spop_notifies", "records", "records_lost"))
+            return families if sum(seen) >= asked else None
+
+        return poll(all_ended, "every decided request has its record")
+
     def haproxy_command(self, command):
         with socket.socket(socket.AF_UNIX) as sock:
             sock.settimeout(5)

@@ -1,5 +1,5 @@
 """The counters add up: each request is counted once, by the agent that decided it, whatever happens to the agents and to HAProxy
-meanwhile; what could not be counted is known by number."""
+meanwhile; and each agent knows by number what it should have got and did not."""
 
 import pytest
 
@@ -10,47 +10,54 @@ from policies import policy
 
 MIX = ("h1", "h2", "tls-h1", "tls-h2")
 TIMES = 2
-LOSES = {"kill"}  # what an agent had taken from its socket and not looked at dies with it
+# What HAProxy is just writing to an agent that ends, or the agent has not looked at when it is killed, never comes; what a ring of HAProxy had not passed on when its process was told to stop
+# goes with that.
+LOSES = {"sigterm", "kill", "reload"}
 
 
-def sums(edge):
-    """Over both agents: requests by each family that counts all of them, and the records that never came."""
-    found = {"responses": 0, "classes": 0, "decisions": 0, "latencies": 0, "lost": 0}
-    for agent in (0, 1):
-        families = edge.metrics(agent)
-        found["responses"] += sum(families["edge_responses_total"].samples.values())
-        found["classes"] += sum(families["edge_requests_total"].samples.values())
-        found["decisions"] += sum(families["edge_decisions_total"].samples.values())
-        found["latencies"] += families["edge_request_duration_seconds"].samples["edge_request_duration_seconds_count", ()]
-        found["lost"] += families["edge_records_lost_total"].samples["edge_records_lost_total", ()]
-    return found
+def total(families, name):
+    """Over all series of a family."""
+    return sum(families[name].samples.values())
 
 
-def grown(edge, before):
-    return {name: value - before[name] for name, value in sums(edge).items()}
+class Sums:
+    """What both agents say now."""
+
+    def __init__(self, edge):
+        pages = [edge.metrics(agent) for agent in (0, 1)]
+        self.by_family = {name: sum(total(page, f"edge_{name}_total") for page in pages) for name in ("responses", "requests", "decisions")}
+        self.by_family["latencies"] = sum(page["edge_request_duration_seconds"].samples["edge_request_duration_seconds_count", ()] for page in pages)
+        self.lost = [total(page, "edge_records_lost_total") for page in pages]
+        # Every agent gets every record: what it counts, what it leaves to another one, and what never came.
+        self.numbered = [total(page, "edge_responses_total") + total(page, "edge_records_other_total") for page in pages]
+        self.numbered = [came + lost for came, lost in zip(self.numbered, self.lost)]
 
 
-@pytest.fixture(scope="module", params=["one active", "two active"])
+@pytest.fixture(scope="module", params=["1", "2"], ids=["one active", "two active"])
 def edge(request, upstream, cert):
-    settings = {"EDGE_AGENTS": "2", "EDGE_AGENTS_ACTIVE": "1" if request.param == "one active" else "2"}
-    with Edge(policy(), upstream.url, settings=settings, cert=cert) as e:
+    with Edge(policy(), upstream.url, settings={"EDGE_AGENTS": "2", "EDGE_AGENTS_ACTIVE": request.param}, cert=cert) as e:
         both_up(e)
         yield e
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_sums_of_counters_equal_the_requests_sent(edge, fault):
-    before = sums(edge)
+    before = Sums(edge)
     with Load(edge, target=f"/sums/{fault}", protocols=MIX) as load:
         load.wait_more(100)
         for _ in range(TIMES):
             FAULTS[fault](edge)
             load.wait_more(100)
-    assert load.failures == []
     sent = load.tally.sent
-    poll(lambda: (now := grown(edge, before))["responses"] + now["lost"] == sent, "every request is counted, or known to be lost")
-    now = grown(edge, before)
+
+    def settled():
+        now = Sums(edge)
+        return [n - b for n, b in zip(now.numbered, before.numbered)] == [sent, sent] and now
+
+    after = poll(settled, "both agents account for every request")
+    counted = {value - before.by_family[name] for name, value in after.by_family.items()}
+    lost = [n - b for n, b in zip(after.lost, before.lost)]
     if fault in LOSES:
-        assert now["responses"] <= sent
+        assert len(counted) == 1 and sent - sum(lost) <= counted.pop() <= sent
     else:
-        assert now == {"responses": sent, "classes": sent, "decisions": sent, "latencies": sent, "lost": 0}
+        assert (counted, lost) == ({sent}, [0, 0])

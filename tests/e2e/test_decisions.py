@@ -1,5 +1,6 @@
 """Every decision there is: a request that ends in it, the one line that says so, and its counter, which moves by one and no other with it."""
 
+import collections
 import contextlib
 import itertools
 import re
@@ -10,7 +11,6 @@ import pytest
 from certs import make_cert
 from clients import StreamReset, fetch
 from edge import ROOT, Edge, poll
-from faults import NoAgent
 from faulty_upstream import FaultyUpstream
 from policies import config_rule, limit_rule, policy, under
 from tls_upstream import NamedUpstream
@@ -18,7 +18,8 @@ from upstream import Holding
 from uploads import trickle, upload
 
 DECISIONS = re.findall(r'^DECISION_ROW\((\w+), "(\w+)"', (ROOT / "schemas/decisions.def").read_text(), re.M)
-IPS = itertools.count(1)
+NUMBERS = itertools.count(1)
+PROTOCOLS = pytest.mark.parametrize("protocol", ["h1", "h2"])
 CLIENT = [("X-Client", "192.0.2.1")]
 CAP = 3
 
@@ -29,13 +30,10 @@ POLICY = policy(
         config_rule("seen", under("/would_block/"), block="log"),
         config_rule("slow", under("/delay/"), upstream_timeout="200ms"),
         config_rule("small", under("/body_limit/"), body_limit=10),
-        config_rule("short", under("/body_timeout/"), body_read_timeout="300ms"),
     ],
-    limits=[
-        limit_rule("once", under("/rate_limited/"), limit=1, period="24h", burst=1),
-        {**limit_rule("keyed", under("/missing_key/"), limit=100, period="1h", burst=100), "key": [{"header": "x-key"}], "on_missing_key": "reject"},
-    ],
+    limits=[limit_rule("once", under("/rate_limited/"), limit=1, period="24h", burst=1)],
 )
+POLICY["global"]["defaults"]["body_read_timeout"] = "300ms"
 
 
 class HoldingUpstream(Holding, FaultyUpstream):
@@ -65,22 +63,25 @@ def secure(tmp_path_factory, authority):
         yield e
 
 
+@pytest.fixture(scope="module")
+def undecided(upstream):
+    """Its agent has no policy, so it decides nothing; HAProxy writes the lines, and the agent counts."""
+    edge = Edge(b"{}", upstream.url, {"EDGE_HAPROXY_THREADS": "1"}).start(ready=False)
+    yield edge
+    edge.stop()
+
+
 class Case:
-    """One request of a decision. target is its own; before the count, prepare() did what has to have happened; afterwards no count changes."""
+    """One request that is to end in a decision; its target is its own."""
 
     def __init__(self, edge, upstream, protocol, decision):
         self.edge, self.upstream, self.protocol, self.decision = edge, upstream, protocol, decision
-        self.target = f"/{decision}/{protocol}/{next(IPS)}"
+        self.target = f"/{decision}/{protocol}/{next(NUMBERS)}"
         self.headers = CLIENT
 
     def ask(self, method="GET", target=None, headers=None, **kwargs):
         self.target = target or self.target
         return fetch(self.edge, method, self.target, self.headers if headers is None else headers, protocol=self.protocol, **kwargs).status
-
-
-def unavailable(case):
-    with NoAgent(case.edge, CLIENT):
-        return case.ask()
 
 
 @contextlib.contextmanager
@@ -121,10 +122,6 @@ def body_timeout(case):
     return getattr(outcome, "status", 408)
 
 
-def upstream_error(case):
-    return case.ask(target=f"/reset{case.target}")
-
-
 # decision: how a request ends in it, and the status it then has.
 RECIPES = {
     "allow": (lambda case: case.ask(), 200),
@@ -135,61 +132,85 @@ RECIPES = {
     "identity": (lambda case: case.ask(headers=[]), 400),
     "bad_request": (lambda case: case.ask(host="edge.test:x"), 400),
     "rate_limited": (lambda case: case.ask(), 429),
-    "missing_key": (lambda case: case.ask(), 400),
-    "unavailable": (unavailable, 503),
+    "unavailable": (lambda case: case.ask(), 503),
     "overloaded": (overloaded, 503),
     "body_limit": (body_limit, 413),
     "body_timeout": (body_timeout, 408),
     "upstream_timeout": (lambda case: case.ask(target=f"/delay/5000{case.target}"), 504),
     "upstream_tls": (lambda case: case.ask(), 502),
-    "upstream_error": (upstream_error, 502),
+    "upstream_error": (lambda case: case.ask(target=f"/garbage{case.target}"), 502),
 }
-ALSO = {"overloaded": {"allow": CAP}, "unavailable": None}  # what else is counted meanwhile; None: what the recovery asks
+# Decisions that no request can end in while an agent refuses to serve what leads to them: the policy, and where it is refused.
+REFUSED = {
+    "missing_key": (
+        policy(limits=[{**limit_rule("keyed", under("/"), limit=1, period="1h", burst=1), "key": ["ip", "header:x-key"], "on_missing_key": "reject"}]),
+        "/rate_limit_rules/0/key",
+    ),
+}
+ELSEWHERE = {"upstream_tls": "secure", "unavailable": "undecided"}  # edges on which no request is allowed
 
 
 def counts(edge):
     return {dict(labels)["decision"]: n for (_, labels), n in edge.metrics()["edge_decisions_total"].samples.items()}
 
 
+def moved(edge, before):
+    return {name: n - before[name] for name, n in counts(edge).items() if n != before[name]}
+
+
 def settle(edge):
     """Every request so far is counted: one more is, and its record came behind theirs."""
-    target = f"/settled/{next(IPS)}"
+    target = f"/settled/{next(NUMBERS)}"
     assert fetch(edge, "GET", target, CLIENT).status == 200
     edge.record_of(target)
-    return counts(edge)
+
+
+def ends_in(case, recipe, status):
+    with contextlib.suppress(StreamReset):
+        assert recipe(case) == status
+    line = case.edge.record_of(case.target)
+    assert (line["edge.decision"], line["http.response.status_code"]) == (case.decision, status)
+    assert line["edge.upstream_answered"] is (case.decision in ("allow", "would_block"))
 
 
 def test_every_decision_has_a_recipe():
-    assert sorted(RECIPES) == sorted(name for _, name in DECISIONS)
+    assert sorted([*RECIPES, *REFUSED]) == sorted(name for _, name in DECISIONS)
 
 
-@pytest.mark.parametrize("protocol", ["h1", "h2"])
-@pytest.mark.parametrize("decision", [name for _, name in DECISIONS])
-def test_a_decision_is_one_line_and_one_count(request, upstream, decision, protocol):
-    recipe, status = RECIPES[decision]
-    if decision == "upstream_tls":
-        edge = request.getfixturevalue("secure")
-    else:
-        edge = request.getfixturevalue("plain")
-    case = Case(edge, upstream, protocol, decision)
+@pytest.mark.parametrize("decision", REFUSED)
+def test_what_no_request_can_end_in_yet_is_refused_when_it_is_to_be_served(upstream, decision):
+    """Who serves such policies gives the decision a recipe."""
+    document, path = REFUSED[decision]
+    edge = Edge(document, upstream.url).start(ready=False)
+    try:
+        assert edge.event("policy_error", code="unsupported")["path"] == path
+        assert fetch(edge, "GET", "/").status == 503
+    finally:
+        edge.stop()
+
+
+@PROTOCOLS
+@pytest.mark.parametrize("decision", [name for name in RECIPES if name not in ELSEWHERE])
+def test_a_decision_is_one_line_and_one_count(plain, upstream, decision, protocol):
+    case = Case(plain, upstream, protocol, decision)
     if decision == "rate_limited":
-        case.headers = [("X-Client", f"192.0.2.{next(IPS)}")]
-        assert fetch(edge, "GET", f"/rate_limited/first/{protocol}", case.headers).status == 200
-    if decision == "upstream_tls":
-        before = counts(edge)
-    else:
-        before = settle(edge)
-    with contextlib.suppress(StreamReset):
-        assert recipe(case) == status
-    line = edge.record_of(case.target)
-    assert (line["edge.decision"], line["http.response.status_code"]) == (decision, status)
-    assert line["edge.upstream_answered"] is (decision in ("allow", "would_block"))
-    after = settle(edge) if decision != "upstream_tls" else poll(lambda: counts(edge) != before and counts(edge), "a count")
-    moved = {name: n - before[name] for name, n in after.items() if n != before[name]}
-    want = {decision: 1}
-    if decision != "upstream_tls":
-        want["allow"] = want.get("allow", 0) + 1 + (ALSO.get(decision) or {}).get("allow", 0)
-    if decision == "unavailable":  # requests of NoAgent's own were asked until one passed
-        assert moved["unavailable"] >= 1
-    else:
-        assert moved == want
+        case.headers = [("X-Client", f"192.0.2.{next(NUMBERS)}")]
+        assert fetch(plain, "GET", f"/rate_limited/first/{protocol}", case.headers).status == 200
+    settle(plain)
+    before = counts(plain)
+    ends_in(case, *RECIPES[decision])
+    settle(plain)
+    want = collections.Counter({decision: 1}) + collections.Counter(allow=1 + (CAP if decision == "overloaded" else 0))
+    assert moved(plain, before) == want
+
+
+@PROTOCOLS
+@pytest.mark.parametrize("decision", ELSEWHERE)
+def test_a_decision_that_excludes_others_is_one_line_and_one_count(request, upstream, decision, protocol):
+    """Counted are two: if one were counted twice, they would be three when the second is."""
+    edge = request.getfixturevalue(ELSEWHERE[decision])
+    before = counts(edge)
+    for _ in range(2):
+        ends_in(Case(edge, upstream, protocol, decision), *RECIPES[decision])
+    poll(lambda: moved(edge, before).get(decision, 0) >= 2, "both are counted")
+    assert moved(edge, before) == {decision: 2}

@@ -36,6 +36,9 @@ static void check_subjects(const struct policy *p, const struct request_view *vi
         buf_init(&b, storage, sizeof storage);
         policy_limit_subject(&p->rate_rules[i], view, &b);
         GUARANTEE(!b.full && b.len > 1 && (b.p[0] == RATE_DOMAIN_KEY || b.p[0] == RATE_DOMAIN_FALLBACK_IP));
+        buf_init(&b, storage, sizeof storage);
+        policy_limit_display(&p->rate_rules[i], view, &b);
+        GUARANTEE(!b.full && b.len > 0 && b.len <= LIMIT_DISPLAY_MAX && str_is_utf8(buf_str(&b)));
     }
 }
 
@@ -44,6 +47,7 @@ static void decide_all(const struct policy *p, struct request_view *view, struct
     struct settings settings;
     struct rule_hits hits;
     struct limit_choice limits;
+    struct count_choice counts;
     struct header_edit edit;
     struct headers added;
 
@@ -58,6 +62,7 @@ static void decide_all(const struct policy *p, struct request_view *view, struct
     GUARANTEE(settings.upstream_timeout_ms > 0 && settings.body_read_timeout_ms > 0);
     GUARANTEE(policy_select_limits(p, view, a, 0, &limits) && limits.n <= POLICY_SITE_WIDE_MAX + POLICY_LIMITED_RULES_MAX);
     tell_limits(p, &limits, a);
+    GUARANTEE(policy_select_counts(p, view, a, 1, &counts) && counts.n <= POLICY_COUNTING_RULES_MAX && (counts.n == 0 || p->counts_answers));
     check_subjects(p, view);
     if (!policy_headers(p, view, a, &edit, &hits))
         return; /* more than the lists hold */

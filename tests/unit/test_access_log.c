@@ -2,6 +2,7 @@
 #include <CUnit/CUnit.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include "spoa/record/access_log.h"
 #include "spoa/record/records.h"
 #include "tests/unit/cases.h"
+#include "tests/unit/refuse_memory.h"
 
 static const char *const names[] = {
 #define LOG_FIELD_ROW(id, name, type, when, stability, meaning) name,
@@ -84,13 +86,15 @@ static void each_member_of_the_table_is_in_some_row_and_in_its_order(void)
 
 /* --- records: one agent that gets lines, its counters in a file of its own --- */
 
-static uint64_t fixed_ms(void *ctx)
+static uint64_t now_ms;
+
+static uint64_t time_now(void *ctx)
 {
     (void) ctx;
-    return 1767225600123;
+    return now_ms;
 }
 
-static const struct clock fixed_clock = {.mono_us = fixed_ms, .real_ms = fixed_ms};
+static const struct clock test_clock = {.mono_us = time_now, .real_ms = time_now};
 
 struct agent_rig {
     char folder[40];
@@ -106,6 +110,7 @@ static void rig_start(struct agent_rig *rig, unsigned agent_index, uint64_t log_
 {
     struct err e;
     err_clear(&e);
+    now_ms = 1767225600123;
     memset(rig, 0, sizeof *rig);
     char file[64];
     snprintf(rig->folder, sizeof rig->folder, "/tmp/edge-access-log-XXXXXX");
@@ -113,9 +118,9 @@ static void rig_start(struct agent_rig *rig, unsigned agent_index, uint64_t log_
     snprintf(file, sizeof file, "%s/counts", rig->folder);
     CU_ASSERT_FATAL(pipe(rig->fds) == 0);
     CU_ASSERT_FATAL(writer_start(&rig->writer, rig->fds[1], &e));
-    CU_ASSERT_FATAL(counts_open(&rig->counts, file, &fixed_clock, &e));
+    CU_ASSERT_FATAL(counts_open(&rig->counts, file, &test_clock, &e));
     const struct records_options options = {
-        .agent_index = agent_index, .log_sample_rate = log_sample_rate, .counts = rig->counts, .writer = &rig->writer, .clock = &fixed_clock};
+        .agent_index = agent_index, .log_sample_rate = log_sample_rate, .counts = rig->counts, .writer = &rig->writer, .clock = &test_clock};
     records_init(&rig->records, &options);
 }
 
@@ -183,6 +188,24 @@ static void an_agent_takes_its_own_records_and_only_the_first_counts_those_witho
     }
 }
 
+/* Each agent counts what is malformed among its own, so that it is counted once. */
+static void of_a_record_that_another_agent_keeps_only_the_number_is_read(void)
+{
+    struct agent_rig rig;
+    rig_start(&rig, 1, RATE_WHOLE);
+    records_take(&rig.records, STR("4\t3 0 nonsense\t200\t1\t0\t--\ttrue\t-\tplain\tupstream\t1\t2\t0\t9\t-"));
+    take(&rig, 0, "nodecision", 200, "id");
+    CU_ASSERT_EQUAL(counts_others(rig.counts), 2);
+    CU_ASSERT_EQUAL(counter_get(&rig.records.n_malformed), 0);
+    records_take(&rig.records, STR("4\t2 0 a 3\t200\t1\t0\t--\ttrue\t-\tplain\tupstream\t1\t2\t0\t9\t-"));
+    take(&rig, 1, "nodecision", 200, "id");
+    CU_ASSERT_EQUAL(counts_others(rig.counts), 2);
+    CU_ASSERT_EQUAL(counter_get(&rig.records.n_malformed), 2);
+    rig_stop(&rig);
+    CU_ASSERT_EQUAL(rig.n_written, 0);
+    rig_end(&rig);
+}
+
 static void what_cannot_be_read_is_counted_but_haproxys_word_that_it_dropped_some_is_no_record(void)
 {
     struct agent_rig rig;
@@ -233,6 +256,53 @@ static void only_allowed_requests_below_500_are_sampled_by_their_ids_hash_and_al
     }
 }
 
+/* A new thread has no context for hashes yet. */
+static void *take_without_memory(void *arg)
+{
+    refuse_memory_of_ours(0);
+    take(arg, 0, "allow", 200, "Request-1");
+    CU_ASSERT(refuse_memory_end());
+    return NULL;
+}
+
+static void a_line_that_nobody_can_choose_about_is_written_and_stands_for_itself(void)
+{
+    struct agent_rig rig;
+    pthread_t thread;
+    rig_start(&rig, 0, 1);
+    CU_ASSERT_FATAL(pthread_create(&thread, NULL, take_without_memory, &rig) == 0);
+    pthread_join(thread, NULL);
+    rig_stop(&rig);
+    CU_ASSERT(rig.n_written > 0);
+    CU_ASSERT_PTR_NULL(strstr(rig.written, "sample_rate"));
+    rig_end(&rig);
+}
+
+static void each_line_has_the_time_that_its_record_came(void)
+{
+    static const struct {
+        uint64_t ms;
+        const char *id, *time;
+    } rows[] = {{1767225600123, "a", "2026-01-01T00:00:00.123Z"}, {1767225600123, "b", "2026-01-01T00:00:00.123Z"},
+                {1767225600124, "c", "2026-01-01T00:00:00.124Z"}, {1767225600000, "d", "2026-01-01T00:00:00.000Z"}};
+    struct agent_rig rig;
+    rig_start(&rig, 0, RATE_WHOLE);
+    for (size_t i = 0; i < 4; i++) {
+        now_ms = rows[i].ms;
+        take(&rig, 0, "allow", 200, rows[i].id);
+    }
+    rig_stop(&rig);
+    char *line = rig.written;
+    for (size_t i = 0; i < 4; i++) {
+        json_t *j = json_loads(line, JSON_DISABLE_EOF_CHECK, NULL);
+        CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(j, "time")), rows[i].time);
+        CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(j, "request_id")), rows[i].id);
+        json_decref(j);
+        line = strchr(line, '\n') + 1;
+    }
+    rig_end(&rig);
+}
+
 static void a_client_that_left_is_sampled_as_what_is_below_500(void)
 {
     static const char left[] = "4\t3 0 a 3 allow - 192.0.2.1 - - - 0 - - - - - - id GET a - 0 - /\t-1\t1\t-1\tCC\tfalse\t-\tplain\tupstream\t1\t2\t0\t9\t-";
@@ -252,9 +322,13 @@ void test_access_log_register(void)
     CU_add_test(s, "each member of the table is in some row, and in its order", each_member_of_the_table_is_in_some_row_and_in_its_order);
     CU_add_test(s, "an agent takes its own records and only the first counts those without verdict",
                 an_agent_takes_its_own_records_and_only_the_first_counts_those_without_verdict);
+    CU_add_test(s, "of a record that another agent keeps only the number is read", of_a_record_that_another_agent_keeps_only_the_number_is_read);
     CU_add_test(s, "what cannot be read is counted, but HAProxy's word that it dropped some is no record",
                 what_cannot_be_read_is_counted_but_haproxys_word_that_it_dropped_some_is_no_record);
     CU_add_test(s, "only allowed requests below 500 are sampled, by their id's hash, and all are counted",
                 only_allowed_requests_below_500_are_sampled_by_their_ids_hash_and_all_are_counted);
+    CU_add_test(s, "a line that nobody can choose about is written and stands for itself",
+                a_line_that_nobody_can_choose_about_is_written_and_stands_for_itself);
+    CU_add_test(s, "each line has the time that its record came", each_line_has_the_time_that_its_record_came);
     CU_add_test(s, "a client that left is sampled as what is below 500", a_client_that_left_is_sampled_as_what_is_below_500);
 }

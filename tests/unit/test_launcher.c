@@ -232,6 +232,37 @@ static void shared_folder(void)
     run_dir_close(&one);
 }
 
+static bool has_file(const char *dir, const char *name)
+{
+    char path[2 * PATH_CAP];
+    struct stat st;
+
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    return stat(path, &st) == 0;
+}
+
+static void counters_last_as_long_as_the_launcher(void)
+{
+    static const char *const others[] = {"counts-of-sheep", "counts-0", "counts-.0", "agent-0.sock"};
+    struct run_dir d;
+    char path[PATH_CAP + 16];
+    struct err e;
+
+    err_clear(&e);
+    snprintf(path, sizeof(path), "%s/counted", folder);
+    CU_ASSERT_FATAL(mkdir(path, S_IRWXU) == 0);
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        write_file(path, others[i], "");
+    write_file(path, "counts-0.1a2b", "of a launcher that was killed");
+    CU_ASSERT_FATAL(run_dir_open(&d, path, NULL, &e));
+    CU_ASSERT(!has_file(path, "counts-0.1a2b"));
+    write_file(path, "counts-1.1a2b", "");
+    run_dir_close(&d);
+    CU_ASSERT(!has_file(path, "counts-1.1a2b"));
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        CU_ASSERT(has_file(path, others[i]));
+}
+
 static void open_folder(void)
 {
     char path[PATH_CAP + 16];
@@ -267,5 +298,6 @@ void test_launcher_register(void)
     CU_add_test(s, "a child that dies is started again at once, one that keeps dying ever later", backoff);
     CU_add_test(s, "without a folder of its own an edge makes a private one and removes it", private_folder);
     CU_add_test(s, "two edges never share a folder of sockets, and it stays when they end", shared_folder);
+    CU_add_test(s, "counters last as long as the launcher, and nothing else of the folder goes with them", counters_last_as_long_as_the_launcher);
     CU_add_test(s, "sockets are not put where everybody may replace them", open_folder);
 }

@@ -33,7 +33,27 @@ static void take_headers(const json_t *object)
         (struct header){.name = str_of(name), .value = str_of(json_string_value(value))};
 }
 
-/* "request" of a row: host, method, ip, headers, query, country, asnum, ja4, locale. */
+static struct expr_claim claim;
+static struct str claim_value;
+static struct expr_claims claims;
+
+/* One claim of one value. */
+static const struct expr_claims *take_claims(const json_t *object)
+{
+    const char *name;
+    json_t *value;
+
+    claims = (struct expr_claims){.items = &claim};
+    json_object_foreach((json_t *) (uintptr_t) object, name, value)
+    {
+        claim_value = str_of(json_string_value(value));
+        claim = (struct expr_claim){.name = str_of(name), .values = &claim_value, .n_values = 1};
+        claims.n = 1;
+    }
+    return claims.n > 0 ? &claims : NULL;
+}
+
+/* "request" of a row: host, method, ip, headers, query, country, asnum, ja4, locale, claims. */
 static struct request_view view_of(const json_t *request)
 {
     struct request_view view = {.headers = &headers};
@@ -51,6 +71,7 @@ static struct request_view view_of(const json_t *request)
     f->viewer.country = case_str(request, "country");
     f->viewer.ja4 = case_str(request, "ja4");
     f->locale = case_str(request, "locale");
+    f->claims = take_claims(json_object_get(request, "claims"));
     f->viewer.has_asnum = asnum != NULL;
     f->viewer.asnum = json_integer_value(asnum);
     return view;
@@ -81,6 +102,21 @@ static bool is_choice(const struct policy *p, const struct limit_choice *got, co
     return same;
 }
 
+static bool are_rules(const struct policy *p, const uint16_t *index, size_t n, const json_t *ids)
+{
+    bool same = n == json_array_size(ids);
+
+    for (size_t i = 0; same && i < n; i++)
+        same = str_eq(p->rate_rules[index[i]].id, str_of(json_string_value(json_array_get(ids, i))));
+    return same;
+}
+
+/* The first of them are named. */
+static bool is_passed(const struct policy *p, const struct limit_passed *got, const json_t *wanted)
+{
+    return are_rules(p, got->index, got->n < LIMIT_PASSED_NAMED_MAX ? got->n : LIMIT_PASSED_NAMED_MAX, wanted);
+}
+
 static void choices(void)
 {
     json_t *rows = cases_load("tests/cases/policy/limit_choices.json"), *row;
@@ -91,10 +127,48 @@ static void choices(void)
         struct policy *p = policy_of(row);
         struct request_view view = view_of(json_object_get(row, "request"));
         struct limit_choice got;
-        CASE_CHECK(row, policy_select_limits(p, &view, &arena, 0, &got));
+        CASE_CHECK(row, policy_select_limits(p, &view, &arena, json_integer_value(json_object_get(row, "now")), &got));
         CASE_CHECK(row, is_choice(p, &got, json_object_get(row, "chosen")));
         CASE_CHECK(row, got.capped.n == json_integer_value(json_object_get(row, "capped")));
+        CASE_CHECK(row, got.capped.n == 0 || is_passed(p, &got.capped, json_object_get(row, "left_out")));
+        CASE_CHECK(row, is_passed(p, &got.expired, json_object_get(row, "expired")));
+        CASE_CHECK(row, !json_object_get(row, "rejecting") || str_eq(p->rate_rules[got.rejecting].id, case_str(row, "rejecting")));
         CASE_CHECK(row, got.reject_missing_key == json_is_true(json_object_get(row, "reject")));
+        policy_free(&p);
+        arena_reset(&arena);
+    }
+    json_decref(rows);
+}
+
+/* Each with the subject that a limit of the same key would count. */
+static void check_counting(const json_t *row, const struct policy *p, const struct request_view *view)
+{
+    struct count_choice got;
+
+    if (!CASE_CHECK(row, policy_select_counts(p, view, &arena, json_integer_value(json_object_get(row, "now")), &got)))
+        return;
+    CASE_CHECK(row, are_rules(p, got.index, got.n, json_object_get(row, "counting")));
+    for (size_t i = 0; i < got.n; i++) {
+        char storage[RATE_SUBJECT_MAX];
+        struct buf b;
+        struct rate_subject wanted;
+        buf_init(&b, storage, sizeof storage);
+        policy_limit_subject(&p->rate_rules[got.index[i]], view, &b);
+        CASE_CHECK(row, rate_subject_hash(buf_str(&b), &wanted) && memcmp(wanted.b, got.subject[i].b, sizeof wanted.b) == 0);
+    }
+}
+
+static void counting(void)
+{
+    json_t *rows = cases_load("tests/cases/policy/limit_counts.json"), *row;
+    size_t i;
+
+    json_array_foreach(rows, i, row)
+    {
+        struct policy *p = policy_of(row);
+        struct request_view view = view_of(json_object_get(row, "request"));
+        CASE_CHECK(row, p->counts_answers);
+        check_counting(row, p, &view);
         policy_free(&p);
         arena_reset(&arena);
     }
@@ -143,9 +217,22 @@ static void check_subjects(const json_t *row, const struct rate_rule *rule)
     }
 }
 
-static void subject_rows(void)
+static void check_display(const json_t *row, const struct rate_rule *rule)
 {
-    json_t *rows = cases_load("tests/cases/policy/limit_subjects.json"), *row;
+    char storage[2 * LIMIT_DISPLAY_MAX] = "";
+    struct request_view view = view_of(json_object_get(row, "request"));
+    struct buf b;
+
+    buf_init(&b, storage, sizeof storage);
+    policy_limit_display(rule, &view, &b);
+    CASE_CHECK_GOT(row, str_eq(buf_str(&b), case_str(row, "want")), buf_str(&b));
+    CASE_CHECK(row, !b.full && b.len <= LIMIT_DISPLAY_MAX && storage[b.len] == '\0');
+}
+
+/* A rule of each row's "key", with a partner that lets it have any. */
+static void each_key(const char *file, void (*check)(const json_t *row, const struct rate_rule *rule))
+{
+    json_t *rows = cases_load(file), *row;
     size_t i;
 
     json_array_foreach(rows, i, row)
@@ -154,12 +241,22 @@ static void subject_rows(void)
                                   "http.host ne \"\"", "algorithm", "token_bucket", "limit", 1, "period", "1s", "key", json_object_get(row, "key"), "id",
                                   "all", "expression", "true", "algorithm", "token_bucket", "limit", 1, "period", "1s", "key", "ip");
         struct policy *p = policy_of(rules);
-        check_subjects(row, &p->rate_rules[0]);
+        check(row, &p->rate_rules[0]);
         policy_free(&p);
         json_decref(rules);
         arena_reset(&arena);
     }
     json_decref(rows);
+}
+
+static void subject_rows(void)
+{
+    each_key("tests/cases/policy/limit_subjects.json", check_subjects);
+}
+
+static void display_rows(void)
+{
+    each_key("tests/cases/policy/limit_displays.json", check_display);
 }
 
 static bool subject_fits(char *name, size_t value_len, const struct rate_rule *rule, struct rate_subject *out)
@@ -237,6 +334,8 @@ void test_limits_register(void)
 {
     CU_pSuite s = CU_add_suite("limits", set_up, tear_down);
     CU_add_test(s, "blocking limits take the slots first, and those without a key take none", choices);
+    CU_add_test(s, "rules that count answers are chosen apart, with whom they count", counting);
+    CU_add_test(s, "security: a subject is shown so that it can be recognised, and no secret so that it could be used", display_rows);
     CU_add_test(s, "a limit tells clients apart by all parts of its key, and nothing a client sends is another one's subject", subject_rows);
     CU_add_test(s, "a value of any length is counted, each as its own", long_values);
     CU_add_test(s, "a subject is a domain byte and values behind their lengths", subject_bytes);

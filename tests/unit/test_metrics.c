@@ -7,6 +7,7 @@
 #include "common/base/metrics.h"
 #include "tests/unit/cases.h"
 #include "tests/unit/metrics_check.h"
+#include "tests/unit/refuse_memory.h"
 
 static const char *const none[] = {NULL};
 
@@ -29,22 +30,22 @@ static void families_and_samples(void)
     struct metrics m;
 
     metrics_init(&m, 65536);
-    metrics_family(&m, "edge_requests_total", METRIC_COUNTER, "Requests by decision.");
+    metrics_family(&m, "edge_decisions_total", METRIC_COUNTER, "Requests by decision.");
     metrics_sample(&m, 12, (const char *const[]){"decision", "allow", NULL});
     metrics_sample(&m, 0, (const char *const[]){"decision", "block", "rule", "r1", NULL});
     metrics_family(&m, "edge_up", METRIC_GAUGE, "Whether it is up.");
     metrics_sample(&m, 1, none);
     check_valid(&m);
-    CU_ASSERT(str_eq(text_of(&m), STR("# HELP edge_requests_total Requests by decision.\n"
-                                      "# TYPE edge_requests_total counter\n"
-                                      "edge_requests_total{decision=\"allow\"} 12\n"
-                                      "edge_requests_total{decision=\"block\",rule=\"r1\"} 0\n"
+    CU_ASSERT(str_eq(text_of(&m), STR("# HELP edge_decisions_total Requests by decision.\n"
+                                      "# TYPE edge_decisions_total counter\n"
+                                      "edge_decisions_total{decision=\"allow\"} 12\n"
+                                      "edge_decisions_total{decision=\"block\",rule=\"r1\"} 0\n"
                                       "# HELP edge_up Whether it is up.\n"
                                       "# TYPE edge_up gauge\n"
                                       "edge_up 1\n")));
     CU_ASSERT(str_eq(metrics_find(text_of(&m), "edge_up"), STR("1")));
-    CU_ASSERT(str_eq(metrics_find(text_of(&m), "edge_requests_total{decision=\"allow\"}"), STR("12")));
-    CU_ASSERT(metrics_find(text_of(&m), "edge_requests_total").p == NULL);
+    CU_ASSERT(str_eq(metrics_find(text_of(&m), "edge_decisions_total{decision=\"allow\"}"), STR("12")));
+    CU_ASSERT(metrics_find(text_of(&m), "edge_decisions_total").p == NULL);
     metrics_release(&m);
     CU_ASSERT(m.p == NULL && m.len == 0);
 }
@@ -203,6 +204,55 @@ static void a_text_that_is_taken_is_the_callers(void)
     CU_ASSERT(metrics_take(&m, &len) == NULL);
 }
 
+/* Enough series for the table of their names to grow, and still each is there once. */
+static bool many_series(void *arg, size_t n)
+{
+    struct metrics m;
+    size_t len = 0;
+
+    (void)arg;
+    refuse_memory(n);
+    metrics_init(&m, 65536);
+    metrics_family(&m, "edge_x", METRIC_GAUGE, "x");
+    for (unsigned i = 0; i < 600; i++) {
+        char value[16];
+
+        snprintf(value, sizeof(value), "%u", i);
+        metrics_sample(&m, i, (const char *const[]){"n", value, NULL});
+    }
+    const bool refused = refuse_memory_end();
+    if (!refused)
+        check_valid(&m);
+    char *text = metrics_take(&m, &len);
+    CU_ASSERT((text == NULL) == refused);
+    free(text);
+    return refused;
+}
+
+static void a_scrape_without_memory_for_its_series_fails(void)
+{
+    CU_ASSERT(refuse_memory_everywhere(many_series, NULL) >= 3);
+}
+
+static void a_series_given_twice_is_found_among_many(void)
+{
+    struct metrics m;
+
+    for (unsigned twice = 0; twice < 600; twice += 37) {
+        metrics_init(&m, 65536);
+        metrics_family(&m, "edge_x", METRIC_GAUGE, "x");
+        for (unsigned i = 0; i <= 600; i++) {
+            char value[16];
+
+            CU_ASSERT(!m.failed);
+            snprintf(value, sizeof(value), "%u", i == 600 ? twice : i);
+            metrics_sample(&m, i, (const char *const[]){"n", value, NULL});
+        }
+        CU_ASSERT(m.failed);
+        metrics_release(&m);
+    }
+}
+
 static void a_scrape_that_does_not_fit_fails(void)
 {
     struct metrics m;
@@ -258,6 +308,8 @@ void test_metrics_register(void)
     CU_add_test(s, "a histogram's buckets are cumulative, and it has a count", a_histogram_is_cumulative_and_has_a_count);
     CU_add_test(s, "bounds that are no rising numbers fail the scrape", bounds_that_are_no_rising_numbers_fail_the_scrape);
     CU_add_test(s, "a text that is taken is the caller's", a_text_that_is_taken_is_the_callers);
+    CU_add_test(s, "a scrape without memory for its series fails as a whole", a_scrape_without_memory_for_its_series_fails);
+    CU_add_test(s, "a series given twice is found among many", a_series_given_twice_is_found_among_many);
     CU_add_test(s, "a scrape over its maximum fails as a whole", a_scrape_that_does_not_fit_fails);
     CU_add_test(s, "the reader that tests use refuses invalid scrapes", the_reader_refuses_invalid_scrapes);
 }

@@ -4,10 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "spoa/metrics_priv.h"
+#include "spoa/metrics.h"
 #include "spoa/stats.h"
 #include "tests/unit/counted.h"
 #include "tests/unit/metrics_check.h"
+#include "tests/unit/refuse_memory.h"
 
 static struct counts *counts;
 
@@ -216,6 +217,24 @@ static void the_largest_pages_fit(void)
     json_decref(page);
 }
 
+static bool stats_refused(void *arg, size_t n)
+{
+    char storage[4096];
+    struct buf b;
+    (void) arg;
+    buf_init(&b, storage, sizeof storage);
+    refuse_memory(n);
+    const bool ok = stats_put(&b, counts, 1), refused = refuse_memory_end();
+    CU_ASSERT(ok != refused);
+    return refused;
+}
+
+static void stats_without_memory_are_none(void)
+{
+    add_some();
+    CU_ASSERT(refuse_memory_everywhere(stats_refused, NULL) >= 1);
+}
+
 static void a_page_that_does_not_fit_is_none(void)
 {
     char storage[200];
@@ -236,5 +255,6 @@ void test_metrics_page_register(void)
     CU_add_test(s, "/stats says it by version, the same to everyone who asks", stats_say_it_by_version);
     CU_add_test(s, "/stats of an edge without requests has no versions", stats_of_an_edge_without_requests_are_no_versions);
     CU_add_test(s, "the largest pages fit", the_largest_pages_fit);
+    CU_add_test(s, "/stats without memory are none", stats_without_memory_are_none);
     CU_add_test(s, "a page that does not fit is none", a_page_that_does_not_fit_is_none);
 }

@@ -84,6 +84,9 @@ static void rows_of_data(void)
         for (size_t k = 0; k < hits.n; k++)
             json_array_append_new(ids, text(p->config_rules[hits.index[k]].id));
         check(row, "hits", ids);
+        const json_t *block_rule = json_object_get(row, "block_rule");
+        CASE_CHECK(row, (block_rule != NULL) == (settings.block_rule >= 0) && (settings.block_rule >= 0) == (settings.block != BLOCK_NONE));
+        CASE_CHECK(row, block_rule == NULL || str_eq(case_str(row, "block_rule"), p->config_rules[settings.block_rule].id));
         policy_free(&p);
         arena_reset(&arena);
     }

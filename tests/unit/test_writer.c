@@ -88,6 +88,43 @@ static void a_reader_that_rests_costs_lines_and_each_is_counted(void)
     close(fds[0]);
 }
 
+static void a_reader_that_does_not_read_does_not_hold_up_the_end(void)
+{
+    int logged[2], fds[2];
+    static struct writer w;
+    static char line[1000];
+    struct err e;
+    err_clear(&e);
+    memset(line, 'x', sizeof line);
+    CU_ASSERT_FATAL(pipe(logged) == 0 && pipe(fds) == 0);
+    int before = dup(STDERR_FILENO);
+    CU_ASSERT_FATAL(before >= 0 && writer_start(&w, fds[1], &e));
+    const size_t n_put = 1000;
+    for (size_t i = 0; i < n_put; i++)
+        writer_put(&w, (struct str){line, sizeof line});
+    CU_ASSERT_FATAL(dup2(logged[1], STDERR_FILENO) >= 0);
+    writer_stop(&w);
+    CU_ASSERT_FATAL(dup2(before, STDERR_FILENO) >= 0);
+    CU_ASSERT(w.started);
+
+    struct reading r = {.fd = fds[0]};
+    pthread_t reader;
+    CU_ASSERT_FATAL(pthread_create(&reader, NULL, count_lines, &r) == 0);
+    writer_stop(&w);
+    CU_ASSERT_FALSE(w.started);
+    close(fds[1]);
+    pthread_join(reader, NULL);
+    CU_ASSERT_EQUAL(r.n_lines, n_put);
+    close(before);
+    close(logged[1]);
+    size_t len;
+    char *text = read_all(logged[0], &len);
+    CU_ASSERT(str_find((struct str){text, len}, STR("\"event\":\"access_log_unread\"")) != SIZE_MAX);
+    free(text);
+    close(fds[0]);
+    close(logged[0]);
+}
+
 static void lines_lost_on_a_full_device_are_counted_and_said_once(void)
 {
     int logged[2], fds[2];
@@ -133,5 +170,6 @@ void test_writer_register(void)
     CU_pSuite s = CU_add_suite("writer", NULL, NULL);
     CU_add_test(s, "lines come out in order", lines_come_out_in_order);
     CU_add_test(s, "a reader that rests costs lines and each is counted", a_reader_that_rests_costs_lines_and_each_is_counted);
+    CU_add_test(s, "a reader that does not read does not hold up the end", a_reader_that_does_not_read_does_not_hold_up_the_end);
     CU_add_test(s, "lines lost on a full device are counted and said once", lines_lost_on_a_full_device_are_counted_and_said_once);
 }
