@@ -100,4 +100,5 @@ void metrics_put_counts(struct metrics *m, struct counts *c)
     counts_each_rule(c, put_rule, &rules);
     begin_up_to(&rules, COUNT_PHASE_N - 1);
     family_put_one(m, FAMILY_RULES_LEFT_OUT, (double) counts_rules_left_out(c));
+    family_put_one(m, FAMILY_MATCHES_LEFT_OUT, (double) counts_matches_left_out(c));
 }

@@ -188,7 +188,7 @@ void late_records_line(void *ctx, struct str line)
     taken = found.stopping ? give_all(l, buf_str(&record)) : 0;
     if (!found.decided)
         print_cut(l, line, found.len);
-    else if (found.stopping && (taken >> found.agent & 1) == 0)
+    else if (found.stopping && (found.agent >= l->n_agents || (taken >> found.agent & 1) == 0))
         print_decided(l, buf_str(&record));
 }
 

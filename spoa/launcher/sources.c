@@ -1,11 +1,13 @@
-/* The pipes that the launcher and its children write their lines to, read on the launcher's loop. */
+/* The sockets that the launcher and its children write their lines to, read on the launcher's loop. */
 #include "spoa/launcher/sources.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/base/log.h"
 #include "spoa/launcher/lines.h"
 
 enum { READ_BYTES = 64 * 1024 };
@@ -29,11 +31,21 @@ static void pass_on(void *ctx, struct str line)
     source->owner->pass(source->owner->ctx, line);
 }
 
+/* What stands there without an end. The beginning of a JSON line, of a process that was killed in the middle of a write, is left out: no reader could
+ * take it. */
+static void end_lines(struct lines *l)
+{
+    if (l->len > 0 && l->p[0] == '{')
+        log_event(LOG_LEVEL_WARN, "line_torn", "a process ended in the middle of a line; the %zu bytes that it had written are left out", l->len);
+    else
+        lines_end(l);
+}
+
 static void close_source(struct source *source)
 {
     ev_io_stop(source->owner->loop, &source->readable);
     close(source->readable.fd);
-    lines_end(&source->lines);
+    end_lines(&source->lines);
     lines_release(&source->lines);
     *source->link = source->next;
     if (source->next != NULL)
@@ -73,10 +85,12 @@ bool sources_open(struct sources *s, int *write_fd, struct err *e)
 
     if (source == NULL || !lines_init(&source->lines, pass_on, source)) {
         free(source);
-        return err_set(e, ERR_NO_MEMORY, "", "no memory for a pipe's lines");
+        return err_set(e, ERR_NO_MEMORY, "", "no memory for a child's lines");
     }
-    if (pipe2(fds, O_CLOEXEC) != 0 || fcntl(fds[0], F_SETFL, O_NONBLOCK) != 0) {
-        (void)err_set(e, ERR_IO, "", "cannot make a pipe: %s", strerror(errno));
+    /* Not a pipe: HAProxy writes each line at once, without waiting and without a second try, and of one above PIPE_BUF bytes a pipe that is nearly
+     * full takes a part. A stream socket of Linux takes up to 32 KiB as a whole or not at all. */
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0 || fcntl(fds[0], F_SETFL, O_NONBLOCK) != 0) {
+        (void)err_set(e, ERR_IO, "", "cannot make a socket for a child's lines: %s", strerror(errno));
         lines_release(&source->lines);
         free(source);
         return false;

@@ -102,7 +102,8 @@ static void put_IDS(struct buf *b, struct str key, struct str list)
     }
     if (n_left_out > 0) {
         list_item(b, key, empty, STR("+"));
-        b->len--; /* the quote: its number stands before it */
+        if (!b->full)
+            b->len--; /* the quote: its number stands before it */
         buf_put_u64(b, n_left_out);
         buf_put_byte(b, '"');
         empty = false;

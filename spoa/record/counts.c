@@ -115,7 +115,7 @@ struct counts_cell *counts_find(struct counts_version *v, const struct rule_key 
         const uint32_t place = (entry ^ tag) - 1;
 
         if (entry == 0)
-            return NULL;
+            break; /* there are more entries than rules */
         if (place < COUNTS_RULES_MAX && key_is_of(key, &v->rules[place]))
             return &v->rules[place];
     }
@@ -184,12 +184,13 @@ static enum ending ending_of(const struct outcome *o)
     return o->status == 401 && o->origin == ORIGIN_EDGE ? ENDED_EDGE_401 : ENDED_OTHERWISE;
 }
 
-static void add_config(struct counts_version *v, const struct rec *rec, enum ending ending)
+/* These three return how many rules did not fit the record's list. */
+static uint64_t add_config(struct counts_version *v, const struct rec *rec, enum ending ending)
 {
     static const int by_ending[] = {-1, PLACE(CONFIG, EDGE_5XX), PLACE(CONFIG, UPSTREAM_5XX), PLACE(CONFIG, EDGE_401)};
     struct str list = rec->config_rules;
     struct rec_item item;
-    uint64_t left_out;
+    uint64_t left_out = 0;
 
     while (rec_next(&list, &item, &left_out)) {
         struct counts_cell *cell = cell_of(v, COUNT_CONFIG, item.id);
@@ -202,14 +203,15 @@ static void add_config(struct counts_version *v, const struct rec *rec, enum end
         if (by_ending[ending] >= 0)
             cell_add(&cell->counts[by_ending[ending]], 1);
     }
+    return left_out;
 }
 
-static void add_header(struct counts_version *v, const struct rec *rec, enum ending ending)
+static uint64_t add_header(struct counts_version *v, const struct rec *rec, enum ending ending)
 {
     static const int by_ending[] = {-1, PLACE(HEADER, EDGE_5XX), PLACE(HEADER, UPSTREAM_5XX), PLACE(HEADER, EDGE_401)};
     struct str list = rec->header_rules;
     struct rec_item item;
-    uint64_t left_out;
+    uint64_t left_out = 0;
 
     while (rec_next(&list, &item, &left_out)) {
         struct counts_cell *cell = cell_of(v, COUNT_HEADER, item.id);
@@ -220,9 +222,10 @@ static void add_header(struct counts_version *v, const struct rec *rec, enum end
         if (by_ending[ending] >= 0)
             cell_add(&cell->counts[by_ending[ending]], 1);
     }
+    return left_out;
 }
 
-static void add_limits(struct counts_version *v, const struct rec *rec)
+static uint64_t add_limits(struct counts_version *v, const struct rec *rec)
 {
     /* place + 1; 0: not a letter of ours */
     static const unsigned char places[256] = {
@@ -235,7 +238,7 @@ static void add_limits(struct counts_version *v, const struct rec *rec)
     };
     struct str list = rec->limits;
     struct rec_item item;
-    uint64_t left_out;
+    uint64_t left_out = 0;
 
     while (rec_next(&list, &item, &left_out)) {
         struct counts_cell *cell = cell_of(v, COUNT_RATE, item.id);
@@ -247,6 +250,7 @@ static void add_limits(struct counts_version *v, const struct rec *rec)
                 cell_add(&cell->counts[place - 1], 1);
         }
     }
+    return left_out;
 }
 
 static void add_subjects(struct counts *c, size_t slot, const struct rec *rec)
@@ -291,9 +295,10 @@ void counts_add(struct counts *c, const struct rec *rec, const struct outcome *o
     const enum ending ending = ending_of(outcome);
 
     sums_add(v->sums, outcome);
-    add_config(v, rec, ending);
-    add_limits(v, rec);
-    add_header(v, rec, ending);
+    const uint64_t left_out = add_config(v, rec, ending) + add_limits(v, rec) + add_header(v, rec, ending);
+
+    if (left_out > 0)
+        cell_add(&c->file->matches_left_out, left_out);
     if (rec->subjects.len > 0)
         add_subjects(c, slot, rec);
 }

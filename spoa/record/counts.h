@@ -77,8 +77,7 @@ void counts_prepare(struct counts *c, const struct policy *p, enum cohort cohort
 void counts_number(struct counts *c, uint64_t pid, uint64_t sequence);
 /* One request. rec NULL: no agent decided. A version or rule that is not counted apart is part of the totals only. */
 void counts_add(struct counts *c, const struct rec *rec, const struct outcome *outcome);
-/* A record of a request that is counted by another agent; also a line that took a number of HAProxy's and is no record of a request (a
- * handshake that failed), or can't be read. */
+/* A record of a request that is counted by another agent. One that can't be read is given to nobody here: its number is missing, so it is lost. */
 void counts_other(struct counts *c);
 /* About once a second: lost records, retirement. */
 void counts_tick(struct counts *c);
@@ -96,6 +95,8 @@ uint64_t counts_lost(const struct counts *c);
 uint64_t counts_others(const struct counts *c);
 /* Of the versions that are counted apart now. */
 uint64_t counts_rules_left_out(const struct counts *c);
+/* Matches that did not fit the lists of a record (REC_IDS_MAX): the rules' own counts miss them. */
+uint64_t counts_matches_left_out(const struct counts *c);
 /* Every rule of a version that is counted apart, by phase and id, each once, its counts of all versions and of those that were folded. A phase's rules
  * come one behind the other. fn calls nothing of counts. */
 void counts_each_rule(struct counts *c, void (*fn)(void *ctx, const struct counts_rule *rule), void *ctx);

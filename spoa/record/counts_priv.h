@@ -68,7 +68,7 @@ struct counts_file {
         _Atomic uint64_t gone_after;
     } row_end;             /* a row that is being cleared */
     _Atomic uint64_t gone; /* numbers of rows that were cleared */
-    _Atomic uint64_t lost;
+    _Atomic uint64_t lost, matches_left_out;
     _Alignas(64) _Atomic uint64_t other;
     _Alignas(64) _Atomic uint64_t total[COUNTS_SUMS];
     struct counts_row rows[COUNTS_ROWS];

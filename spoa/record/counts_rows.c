@@ -218,3 +218,8 @@ uint64_t counts_others(const struct counts *c)
 {
     return cell_get(&c->file->other);
 }
+
+uint64_t counts_matches_left_out(const struct counts *c)
+{
+    return cell_get(&c->file->matches_left_out);
+}

@@ -72,8 +72,6 @@ bool handover_send(int to, int fd, struct str rest, uint64_t end_us)
             size_t of_head = (size_t) n < left.len ? (size_t) n : left.len;
             str_skip(&left, of_head);
             str_skip(&rest, (size_t) n - of_head);
-        } else if (n < 0 && errno == EINTR) {
-            continue;
         } else if ((errno != EAGAIN && errno != EWOULDBLOCK) || !unix_wait(to, POLLOUT, end_us)) {
             return false;
         }

@@ -8,15 +8,13 @@
 #include "common/base/log.h"
 
 /* The thread's own; the line about a failure goes to standard error. */
-static void write_lines(struct writer *w, struct str lines)
+static void write_lines(struct writer *w, struct str lines, size_t n_lines)
 {
     const bool was_failing = w->sink.error != 0;
     const size_t n_lost = line_sink_write(&w->sink, lines);
-    if (n_lost == 0)
-        return;
-    atomic_fetch_sub_explicit(&w->n_lines, n_lost, memory_order_relaxed);
+    atomic_fetch_add_explicit(&w->n_lines, n_lines - n_lost, memory_order_relaxed);
     atomic_fetch_add_explicit(&w->n_dropped, n_lost, memory_order_relaxed);
-    if (!was_failing)
+    if (n_lost > 0 && !was_failing)
         log_event(LOG_LEVEL_ERROR, "access_log_failed", "access records cannot be written: %s; they are lost, and counted, until it works again",
                   strerror(w->sink.error));
 }
@@ -43,11 +41,12 @@ static bool write_queued(struct writer *w)
     w->queue = w->spare;
     w->spare = full;
     w->queued = 0;
-    w->writing = len;
+    w->n_writing = w->n_queued;
+    w->n_queued = 0;
     pthread_mutex_unlock(&w->lock);
-    write_lines(w, (struct str){full, len});
+    write_lines(w, (struct str){full, len}, w->n_writing);
     pthread_mutex_lock(&w->lock);
-    w->writing = 0;
+    w->n_writing = 0;
     return true;
 }
 
@@ -73,16 +72,15 @@ bool writer_start(struct writer *w, int fd, struct err *e)
 {
     memset(w, 0, sizeof *w);
     w->sink = (struct line_sink){.fd = fd};
-    w->queue = malloc(WRITER_QUEUE_BYTES);
-    w->spare = malloc(WRITER_QUEUE_BYTES);
-    if (w->queue == NULL || w->spare == NULL) {
-        free(w->queue);
-        free(w->spare);
-        return err_set(e, ERR_NO_MEMORY, "", "no memory for the access log's buffers");
-    }
+    w->queue = calloc(1, WRITER_QUEUE_BYTES);
+    w->spare = calloc(1, WRITER_QUEUE_BYTES);
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->filled, NULL);
     pthread_cond_init(&w->stopped, NULL);
+    if (w->queue == NULL || w->spare == NULL) {
+        writer_stop(w);
+        return err_set(e, ERR_NO_MEMORY, "", "no memory for the access log's buffers");
+    }
     int rc = pthread_create(&w->thread, NULL, writer_run, w);
     if (rc != 0) {
         writer_stop(w);
@@ -103,25 +101,18 @@ void writer_put(struct writer *w, struct str line)
         if (w->queued == 0)
             pthread_cond_signal(&w->filled);
         w->queued += line.len + 1;
+        w->n_queued++;
     }
-    /* Before the lock is let go: the thread takes off n_lines what it loses. */
-    atomic_fetch_add_explicit(fits ? &w->n_lines : &w->n_dropped, 1, memory_order_relaxed);
     pthread_mutex_unlock(&w->lock);
-}
-
-static size_t count_lines(struct str bytes)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < bytes.len; i++)
-        n += bytes.p[i] == '\n';
-    return n;
+    if (!fits)
+        atomic_fetch_add_explicit(&w->n_dropped, 1, memory_order_relaxed);
 }
 
 /* Those of the write under way may have been read in part. */
 static void say_unread(struct writer *w)
 {
     pthread_mutex_lock(&w->lock);
-    size_t n_lines = count_lines((struct str){w->spare, w->writing}) + count_lines((struct str){w->queue, w->queued});
+    size_t n_lines = w->n_writing + w->n_queued;
     pthread_mutex_unlock(&w->lock);
     log_event(LOG_LEVEL_ERROR, "access_log_unread", "the reader of the access log does not read: up to %zu lines are lost with the end of this process",
               n_lines);

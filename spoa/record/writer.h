@@ -21,9 +21,10 @@ struct writer {
     pthread_cond_t filled, stopped;
     char *queue, *spare; /* filled by writer_put; swapped with what the thread is writing */
     size_t queued;       /* bytes in queue */
-    size_t writing;      /* bytes of spare that the thread has not written, or not all of them */
+    size_t n_queued, n_writing; /* lines in queue; lines in spare that the thread has not written, or not all of them */
     bool stopping;
-    _Atomic uint64_t n_lines;   /* taken, and not lost since */
+    /* Neither ever goes down. */
+    _Atomic uint64_t n_lines;   /* written */
     _Atomic uint64_t n_dropped; /* not taken, or lost */
 };
 

@@ -320,9 +320,11 @@ class Edge:
         def all_ended():
             families = self.metrics(agent)
             asked, *seen = (exposition.value(families, f"edge_{name}_total") for name in ("spop_notifies", "records", "records_lost"))
-            return families if sum(seen) >= asked else None
+            return sum(seen) >= asked
 
-        return poll(all_ended, "every decided request has its record")
+        poll(all_ended, "every decided request has its record")
+        # A page is not of one moment: what came while that one was written may be in its end and not in its beginning.
+        return self.metrics(agent)
 
     def haproxy_command(self, command):
         with socket.socket(socket.AF_UNIX) as sock:
@@ -354,7 +356,11 @@ class Edge:
 
     def haproxy_pids(self):
         """(master, [workers]); what only checks a configuration is neither."""
-        parents = {p.pid: p.parent for p in self.processes() if "haproxy" in p.argv()[0] and "-W" in p.argv()}
-        masters = [pid for pid, parent in parents.items() if parent not in parents]
-        assert len(masters) == 1, f"HAProxy masters: {masters}"
-        return masters[0], sorted(set(parents) - set(masters))
+
+        def found():
+            """None while the list has changed under its reader."""
+            parents = {p.pid: p.parent for p in self.processes() if "haproxy" in p.argv()[0] and "-W" in p.argv()}
+            masters = [pid for pid, parent in parents.items() if parent not in parents]
+            return (masters[0], sorted(set(parents) - set(masters))) if len(masters) == 1 else None
+
+        return poll(found, "HAProxy has one master")

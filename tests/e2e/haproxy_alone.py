@@ -114,6 +114,17 @@ class HAProxy:
         assert len(found) == 1
         return found[0]
 
+    def late_record_of(self, path):
+        """Fields of the record that a stopping process writes at the end of its line, for path as the agent wrote it."""
+
+        def found():
+            members = [line["edge.record"].partition(" ") for line in self.lines()]
+            fields = [text.split("\t") for stopping, _, text in members if stopping == "1"]
+            return [record for record in fields if record[1].split(" ")[-1] == path]
+
+        (record,) = poll(found, f"a late record for {path}")
+        return record
+
     def health(self, path):
         with Http1(self.health_port) as c:
             response = c.request("GET", path)

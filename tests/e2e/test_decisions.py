@@ -33,7 +33,7 @@ POLICY = policy(
     ],
     limits=[limit_rule("once", under("/rate_limited/"), limit=1, period="24h", burst=1)],
 )
-POLICY["global"]["defaults"]["body_read_timeout"] = "300ms"
+POLICY["global"]["defaults"]["body_read_timeout"] = "1s"
 
 
 class HoldingUpstream(Holding, FaultyUpstream):

@@ -15,8 +15,8 @@ from records import agents, paths, wait_accounts, wait_all_counted, wait_paths
 from streams import Events, PlayedUpstream
 
 MIX = ("h1", "h2", "h1")
-PER_SECOND = 400
-PART = 400  # requests before, between and after the faults
+PER_SECOND = 200
+PART = 150  # requests before, between and after the faults
 STREAMS = 6
 both = pytest.mark.parametrize("n_agents", ["1", "2"])
 

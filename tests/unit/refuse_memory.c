@@ -1,6 +1,9 @@
 /* The linker leads calls of the functions below to __wrap_NAME, and __real_NAME is the function itself. */
 #include "tests/unit/refuse_memory.h"
 
+#include <dirent.h>
+#include <errno.h>
+#include <ev.h>
 #include <jansson.h>
 #include <openssl/evp.h>
 #include <pthread.h>
@@ -50,6 +53,10 @@ WRAPPED(int, EVP_Digest, (const void *data, size_t len, unsigned char *out, unsi
 WRAPPED(EVP_MD_CTX *, EVP_MD_CTX_new, (void), (), NULL)
 WRAPPED(void *, aligned_alloc, (size_t align, size_t size), (align, size), NULL)
 WRAPPED(FILE *, fdopen, (int fd, const char *mode), (fd, mode), NULL)
+WRAPPED(DIR *, fdopendir, (int fd), (fd), NULL)
+WRAPPED(void *, realloc, (void *p, size_t size), (p, size), NULL)
+WRAPPED(struct ev_loop *, ev_loop_new, (unsigned flags), (flags), NULL)
+WRAPPED(int, pthread_create, (pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *arg), (thread, attr, run, arg), EAGAIN)
 WRAPPED(int, pthread_setspecific, (pthread_key_t key, const void *value), (key, value), -1)
 
 /* jansson lives in a library of its own, where the linker leads nothing elsewhere. */

@@ -4,8 +4,8 @@
 
 #include "common/base/str.h"
 
-/* From now on this thread's n-th request for memory, counted from 0, is refused, and no other: takes from arenas, calloc, values of jansson, the
- * contexts of PCRE2, values of threads, digests, streams of files (REFUSABLE in the Makefile). */
+/* From now on this thread's n-th request for memory, counted from 0, is refused, and no other: takes from arenas, calloc and realloc, values of jansson,
+ * the contexts of PCRE2, threads and their values, event loops, digests, streams of files and folders (REFUSABLE in the Makefile). */
 void refuse_memory(size_t n);
 /* The same without jansson, whose parser calls some refusals faults of the text. */
 void refuse_memory_of_ours(size_t n);

@@ -48,6 +48,31 @@ static void each_record_becomes_the_line_of_its_row(void)
     json_decref(rows);
 }
 
+/* Nor is a byte written behind its room. */
+static void a_line_that_has_no_room_is_none(void)
+{
+    json_t *rows = cases_load("tests/cases/record/access_lines.json"), *row;
+    size_t i;
+    json_array_foreach(rows, i, row)
+    {
+        char whole[ACCESS_LINE_MAX];
+        struct buf out;
+        buf_init(&out, whole, sizeof whole);
+        json_decref(line_of(row, &out));
+        const size_t len = out.len;
+        for (size_t room = 0; room <= len; room++) {
+            char *storage = malloc(room + 1);
+            CU_ASSERT_FATAL(storage != NULL);
+            storage[room] = '#';
+            buf_init(&out, storage, room);
+            json_decref(line_of(row, &out));
+            CASE_CHECK(row, out.full == (room < len) && out.len <= room && storage[room] == '#');
+            free(storage);
+        }
+    }
+    json_decref(rows);
+}
+
 static size_t place_of(const char *name)
 {
     for (size_t i = 0; i < N_NAMES; i++)
@@ -303,6 +328,22 @@ static void each_line_has_the_time_that_its_record_came(void)
     rig_end(&rig);
 }
 
+static void a_tick_a_second_tells_what_never_came(void)
+{
+    struct agent_rig rig;
+    rig_start(&rig, 0, RATE_WHOLE);
+    records_take(&rig.records, STR("4\t\t503\t1\t0\tPR\tfalse\t-\tplain\t<NOSRV>\t1\t2\t0\t9\tunavailable"));
+    records_take(&rig.records, STR("4\t\t503\t1\t0\tPR\tfalse\t-\tplain\t<NOSRV>\t1\t2\t3\t9\tunavailable"));
+    CU_ASSERT_EQUAL(counts_lost(rig.counts), 0);
+    for (int i = 0; i < 4; i++) {
+        now_ms += 1000 * 1000; /* the clock of the counters takes them for microseconds */
+        records_tick(&rig.records);
+    }
+    CU_ASSERT_EQUAL(counts_lost(rig.counts), 2);
+    rig_stop(&rig);
+    rig_end(&rig);
+}
+
 static void a_client_that_left_is_sampled_as_what_is_below_500(void)
 {
     static const char left[] = "4\t3 0 a 3 allow - 192.0.2.1 - - - 0 - - - - - - id GET a - 0 - /\t-1\t1\t-1\tCC\tfalse\t-\tplain\tupstream\t1\t2\t0\t9\t-";
@@ -319,6 +360,8 @@ void test_access_log_register(void)
 {
     CU_pSuite s = CU_add_suite("access_log", NULL, NULL);
     CU_add_test(s, "each record becomes the line of its row", each_record_becomes_the_line_of_its_row);
+    CU_add_test(s, "a line that has no room is none", a_line_that_has_no_room_is_none);
+    CU_add_test(s, "a tick a second tells what never came", a_tick_a_second_tells_what_never_came);
     CU_add_test(s, "each member of the table is in some row, and in its order", each_member_of_the_table_is_in_some_row_and_in_its_order);
     CU_add_test(s, "an agent takes its own records and only the first counts those without verdict",
                 an_agent_takes_its_own_records_and_only_the_first_counts_those_without_verdict);

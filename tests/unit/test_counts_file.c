@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include "tests/unit/counts_rig.h"
+#include "tests/unit/full_disk.h"
+#include "tests/unit/refuse_memory.h"
 
 /* Has the file made, and ends with it closed. */
 static void make_file(void)
@@ -168,6 +170,45 @@ static void no_folder_no_file(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "a name of more than"));
 }
 
+static void what_another_process_has_open_is_not_made_anew(void)
+{
+    struct counts *c = counts_rig_open();
+    const int fd = open(counts_rig.file, O_WRONLY | O_CLOEXEC);
+
+    counts_rig_prepare(c, 1, COHORT_ACTIVE, "a", "", "");
+    counts_rig_add(c, 1, COHORT_ACTIVE, 200, "a");
+    CU_ASSERT_TRUE_FATAL(fd >= 0 && pwrite(fd, "foreign", 7, 0) == 7);
+    close(fd);
+    check_refused("another process has it open");
+    CU_ASSERT_EQUAL(counts_rig_total(c), 1);
+    counts_close(&c);
+    check_begins_at_zero();
+}
+
+static void a_disk_without_room_for_it_is_told_at_the_start(void)
+{
+    make_file();
+    CU_ASSERT_EQUAL_FATAL(truncate(counts_rig.file, 0), 0);
+    full_disk_begin();
+    check_refused("cannot make");
+    full_disk_end();
+    check_begins_at_zero();
+}
+
+static void without_memory_it_does_not_open(void)
+{
+    struct counts *c = NULL;
+    struct err e;
+
+    err_clear(&e);
+    refuse_memory_of_ours(0);
+    CU_ASSERT_FALSE(counts_open(&c, counts_rig.stem, &counts_rig.clock, &e));
+    CU_ASSERT_TRUE(refuse_memory_end());
+    CU_ASSERT_EQUAL(e.code, ERR_NO_MEMORY);
+    counts_close(&c); /* of nothing is nothing */
+    CU_ASSERT_PTR_NULL(c);
+}
+
 static void hold_open(void *ctx)
 {
     struct counts *c = NULL;
@@ -258,6 +299,9 @@ void test_counts_file_register(void)
     CU_add_test(s, "the file of another user is refused", the_file_of_another_user_is_refused);
     CU_add_test(s, "a file that others could read is closed to them", a_file_that_others_could_read_is_closed_to_them);
     CU_add_test(s, "no folder no file", no_folder_no_file);
+    CU_add_test(s, "what another process has open is not made anew", what_another_process_has_open_is_not_made_anew);
+    CU_add_test(s, "a disk without room for it is told at the start", a_disk_without_room_for_it_is_told_at_the_start);
+    CU_add_test(s, "without memory it does not open", without_memory_it_does_not_open);
     CU_add_test(s, "a killed process gives its place back", a_killed_process_gives_its_place_back);
     CU_add_test(s, "a process that is stopped in a change stops no other", a_process_that_is_stopped_in_a_change_stops_no_other);
 }

@@ -201,6 +201,26 @@ static void what_was_lost_while_no_process_read_is_missed_by_the_next(void)
     end(c);
 }
 
+/* During an exchange each of the two sees gaps that are records on their way to the other. */
+static void what_comes_to_another_process_a_little_later_is_no_loss(void)
+{
+    struct counts *one = counts_rig_open(), *two = counts_rig_open();
+
+    come(one, 10, 0);
+    for (uint64_t i = 1; i < 21; i += 2) {
+        come(one, 10, i + 1);
+        counts_rig_tick(one, 1);
+        counts_tick(two);
+        come(two, 10, i);
+    }
+    CU_ASSERT_EQUAL(counts_lost(one), 0);
+    come(one, 10, 22); /* 21 is missing */
+    counts_rig_tick(one, 4);
+    CU_ASSERT_EQUAL(counts_lost(two), 1);
+    counts_close(&two);
+    end(one);
+}
+
 static void a_process_without_a_number_is_not_looked_at(void)
 {
     struct counts *c = counts_rig_open();
@@ -226,5 +246,6 @@ void test_counts_lost_register(void)
     CU_add_test(s, "two records after a quiet time that overtook each other are of one process", two_records_after_a_quiet_time_that_overtook_each_other_are_of_one_process);
     CU_add_test(s, "more processes than are kept apart lose no loss", more_processes_than_are_kept_apart_lose_no_loss);
     CU_add_test(s, "what was lost while no process read is missed by the next", what_was_lost_while_no_process_read_is_missed_by_the_next);
+    CU_add_test(s, "what comes to another process a little later is no loss", what_comes_to_another_process_a_little_later_is_no_loss);
     CU_add_test(s, "a process without a number is not looked at", a_process_without_a_number_is_not_looked_at);
 }

@@ -2,13 +2,16 @@
 #include <CUnit/CUnit.h>
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "spoa/record/intake.h"
 #include "spoa/wire/server.h"
+#include "tests/unit/refuse_memory.h"
 
 struct collected {
     char text[4096];
@@ -172,6 +175,26 @@ static void records_sent_before_the_stop_are_taken(void)
     CU_ASSERT_EQUAL(c.n, 2);
 }
 
+static void a_connection_that_waits_for_a_descriptor_is_read_at_the_stop(void)
+{
+    struct running r;
+    struct collected c;
+    struct rlimit before;
+    collected_init(&c);
+    running_start(&r, collect, NULL, &c);
+    const int waiting = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CU_ASSERT_FATAL(waiting >= 0 && getrlimit(RLIMIT_NOFILE, &before) == 0);
+    const struct rlimit none = {.rlim_cur = 3, .rlim_max = before.rlim_max};
+    CU_ASSERT_FATAL(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    CU_ASSERT(connect(waiting, (struct sockaddr *) &r.sun, sizeof r.sun) == 0 && write(waiting, "3 one", 5) == 5);
+    while (atomic_load(&r.in.acceptor.n_failures) == 0)
+        sched_yield();
+    CU_ASSERT_FATAL(setrlimit(RLIMIT_NOFILE, &before) == 0);
+    running_stop(&r);
+    CU_ASSERT_EQUAL(c.n, 1);
+    close(waiting);
+}
+
 static void ignore(void *ctx, struct str record)
 {
     (void) ctx;
@@ -197,6 +220,31 @@ static void the_tick_comes_again_and_again_and_once_more_at_the_end(void)
     close(told[1]);
 }
 
+static bool start_refused(void *arg, size_t n)
+{
+    static struct intake in;
+    struct err e;
+    int fds[2];
+    (void) arg;
+    err_clear(&e);
+    CU_ASSERT_FATAL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) == 0);
+    refuse_memory_of_ours(n);
+    const bool started = intake_start(&in, fds[0], ignore, NULL, NULL, &e);
+    const bool refused = refuse_memory_end();
+    CU_ASSERT_EQUAL(started, !refused);
+    CU_ASSERT(started || str_starts(str_of(e.text), n == 0 ? STR("cannot create an event loop") : STR("cannot start the record intake: ")));
+    intake_stop(&in, NULL);
+    if (!started)
+        close(fds[0]);
+    close(fds[1]);
+    return refused;
+}
+
+static void without_a_loop_or_a_thread_it_does_not_start_and_leaves_nothing(void)
+{
+    CU_ASSERT_EQUAL(refuse_memory_everywhere(start_refused, NULL), 2);
+}
+
 void test_intake_register(void)
 {
     CU_pSuite s = CU_add_suite("intake", NULL, NULL);
@@ -205,5 +253,7 @@ void test_intake_register(void)
     CU_add_test(s, "bytes that are no octet counting are refused", bytes_that_are_no_octet_counting_are_refused);
     CU_add_test(s, "records are taken while others come and after a pause", records_are_taken_while_others_come_and_after_a_pause);
     CU_add_test(s, "records sent before the stop are taken", records_sent_before_the_stop_are_taken);
+    CU_add_test(s, "a connection that waits for a descriptor is read at the stop", a_connection_that_waits_for_a_descriptor_is_read_at_the_stop);
+    CU_add_test(s, "without a loop or a thread it does not start and leaves nothing", without_a_loop_or_a_thread_it_does_not_start_and_leaves_nothing);
     CU_add_test(s, "the tick comes again and again, and once more at the end", the_tick_comes_again_and_again_and_once_more_at_the_end);
 }

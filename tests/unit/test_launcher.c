@@ -211,6 +211,9 @@ static void private_folder(void)
     CU_ASSERT_FATAL(run_dir_open(&d, "", "/tmp/a,b", &e));
     CU_ASSERT(strncmp(d.path, "/tmp/edge-spoa-", 15) == 0);
     run_dir_close(&d);
+    CU_ASSERT_FALSE(run_dir_open(&d, "", "/tmp/edge-no-such-folder", &e));
+    CU_ASSERT_STRING_EQUAL(e.text, "cannot make a folder for sockets in /tmp/edge-no-such-folder: No such file or directory");
+    run_dir_close(&d);
 }
 
 static void shared_folder(void)

@@ -1,4 +1,4 @@
-/* What an edge writes: lines cut out of streams, the thread that writes them, the pipes they come from. */
+/* What an edge writes: lines cut out of streams, and the thread that writes them. */
 #include <CUnit/CUnit.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -8,13 +8,7 @@
 
 #include "spoa/launcher/lines.h"
 #include "spoa/launcher/output.h"
-#include "spoa/launcher/sources.h"
 #include "tests/unit/cases.h"
-
-static void pass_line(void *ctx, struct str line)
-{
-    output_line(ctx, line);
-}
 
 /* Pipes and buffers this small are full after a few dozen lines. */
 enum { SMALL_BYTES = 4096, LONG_STOP_MS = 60000, N_LINES = 2000 };
@@ -274,70 +268,6 @@ static void stuck_reader_at_the_end(void)
     close(r.write_fd);
 }
 
-/* --- sources --- */
-
-static void put(int fd, const char *text)
-{
-    CU_ASSERT_EQUAL(write(fd, text, strlen(text)), (ssize_t)strlen(text));
-}
-
-static void sources_never_mix(void)
-{
-    char storage[SMALL_BYTES];
-    struct rig r = rig_open();
-    struct ev_loop *loop = ev_loop_new(EVFLAG_AUTO);
-    struct sources s;
-    int one = -1, two = -1;
-    struct err e;
-
-    err_clear(&e);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(loop);
-    sources_init(&s, loop, pass_line, r.output);
-    CU_ASSERT_FATAL(sources_open(&s, &one, &e) && sources_open(&s, &two, &e));
-    put(one, "one: be");
-    put(two, "two: whole\ntwo: unfin");
-    ev_run(loop, EVRUN_NOWAIT);
-    put(one, "gin\n");
-    ev_run(loop, EVRUN_NOWAIT);
-    close(two);
-    ev_run(loop, EVRUN_NOWAIT);
-    put(one, "one: last words");
-    close(one);
-    sources_release(&s);
-    CU_ASSERT_PTR_NULL(s.first);
-    output_stop(&r.output, LONG_STOP_MS);
-    close(r.write_fd);
-    CU_ASSERT(str_eq(read_all(r.read_fd, storage, sizeof(storage)),
-                     STR("two: whole\none: begin\ntwo: unfin\none: last words\n")));
-    close(r.read_fd);
-    ev_loop_destroy(loop);
-}
-
-static void sources_are_read_on_demand(void)
-{
-    char storage[SMALL_BYTES];
-    struct rig r = rig_open();
-    struct ev_loop *loop = ev_loop_new(EVFLAG_AUTO);
-    struct sources s;
-    int fd;
-    struct err e;
-
-    err_clear(&e);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(loop);
-    sources_init(&s, loop, pass_line, r.output);
-    CU_ASSERT_FATAL(sources_open(&s, &fd, &e));
-    put(fd, "a child's word\n");
-    sources_read(&s);
-    output_line(r.output, STR("what is said about it"));
-    sources_release(&s);
-    close(fd);
-    output_stop(&r.output, LONG_STOP_MS);
-    close(r.write_fd);
-    CU_ASSERT(str_eq(read_all(r.read_fd, storage, sizeof(storage)), STR("a child's word\nwhat is said about it\n")));
-    close(r.read_fd);
-    ev_loop_destroy(loop);
-}
-
 void test_output_register(void)
 {
     CU_pSuite s = CU_add_suite("output", NULL, NULL);
@@ -350,7 +280,4 @@ void test_output_register(void)
     CU_add_test(s, "a standard output that somebody made non-blocking loses nothing", non_blocking_stdout);
     CU_add_test(s, "a reader that is gone ends nothing", reader_gone);
     CU_add_test(s, "a reader that is stuck does not hold up the end", stuck_reader_at_the_end);
-    CU_add_test(s, "lines of several writers are never mixed, and an unfinished one is passed on at the end",
-                sources_never_mix);
-    CU_add_test(s, "a child's last words stand before what is said about its end", sources_are_read_on_demand);
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "spoa/record/writer.h"
+#include "tests/unit/refuse_memory.h"
 
 /* Reads to the end of file; the caller frees. */
 static char *read_all(int fd, size_t *len)
@@ -76,7 +77,6 @@ static void a_reader_that_rests_costs_lines_and_each_is_counted(void)
     for (size_t i = 0; i < n_put; i++)
         writer_put(&w, (struct str){line, sizeof line});
     CU_ASSERT(atomic_load(&w.n_dropped) > 0);
-    CU_ASSERT_EQUAL(atomic_load(&w.n_lines) + atomic_load(&w.n_dropped), n_put);
 
     struct reading r = {.fd = fds[0]};
     pthread_t reader;
@@ -85,6 +85,7 @@ static void a_reader_that_rests_costs_lines_and_each_is_counted(void)
     close(fds[1]);
     pthread_join(reader, NULL);
     CU_ASSERT_EQUAL(r.n_lines, atomic_load(&w.n_lines));
+    CU_ASSERT_EQUAL(atomic_load(&w.n_lines) + atomic_load(&w.n_dropped), n_put);
     close(fds[0]);
 }
 
@@ -137,6 +138,8 @@ static void lines_lost_on_a_full_device_are_counted_and_said_once(void)
     CU_ASSERT_FATAL(writer_start(&w, fd, &e));
     for (uint64_t n = 1; n <= 3; n++) {
         writer_put(&w, STR("lost"));
+        /* A counter that took it for written would go down when it turns out to be lost. */
+        CU_ASSERT_EQUAL(atomic_load(&w.n_lines), 0);
         while (atomic_load(&w.n_dropped) < n)
             sched_yield();
     }
@@ -165,6 +168,30 @@ static void lines_lost_on_a_full_device_are_counted_and_said_once(void)
     close(logged[0]);
 }
 
+static bool start_refused(void *arg, size_t n)
+{
+    static struct writer w;
+    struct err e;
+    err_clear(&e);
+    refuse_memory_of_ours(n);
+    const bool started = writer_start(&w, *(int *) arg, &e);
+    const bool refused = refuse_memory_end();
+    CU_ASSERT_EQUAL(started, !refused);
+    CU_ASSERT(started || str_starts(str_of(e.text), n < 2 ? STR("no memory for the access log's") : STR("cannot start the access log's thread: ")));
+    if (started)
+        writer_stop(&w);
+    CU_ASSERT(!w.started && w.queue == NULL && w.spare == NULL);
+    return refused;
+}
+
+static void without_memory_or_a_thread_it_does_not_start_and_leaves_nothing(void)
+{
+    int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    CU_ASSERT_FATAL(fd >= 0);
+    CU_ASSERT_EQUAL(refuse_memory_everywhere(start_refused, &fd), 3);
+    close(fd);
+}
+
 void test_writer_register(void)
 {
     CU_pSuite s = CU_add_suite("writer", NULL, NULL);
@@ -172,4 +199,5 @@ void test_writer_register(void)
     CU_add_test(s, "a reader that rests costs lines and each is counted", a_reader_that_rests_costs_lines_and_each_is_counted);
     CU_add_test(s, "a reader that does not read does not hold up the end", a_reader_that_does_not_read_does_not_hold_up_the_end);
     CU_add_test(s, "lines lost on a full device are counted and said once", lines_lost_on_a_full_device_are_counted_and_said_once);
+    CU_add_test(s, "without memory or a thread it does not start and leaves nothing", without_memory_or_a_thread_it_does_not_start_and_leaves_nothing);
 }
