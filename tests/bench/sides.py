@@ -6,6 +6,8 @@ import http.client
 import json
 import os
 import pwd
+import re
+import shutil
 import subprocess
 import sys
 from contextlib import ExitStack
@@ -150,6 +152,36 @@ class QuietEdge(Edge):
         return Counters(each, none)
 
 
+class Pair(QuietEdge):
+    """With a second agent, which stands by; its CPU is not told."""
+
+    def __init__(self, policy, upstream_url, haproxy, more=None):
+        super().__init__(policy, upstream_url, haproxy, None, more)
+        self.environment["EDGE_AGENTS"] = "2"
+
+    def start(self, ready=True):
+        super().start(ready)
+        poll(lambda: len(self.agent_pids()) == 2, "both agents run")
+        return self
+
+
+class Unrecorded(Pair):
+    """Without rings in HAProxy's configuration: nothing is counted that could be held against the requests."""
+
+    RINGS = re.compile(r'    log "ring@records0".*?\n    \.endif\n', re.S)
+
+    def __init__(self, policy, upstream_url, haproxy, folder):
+        shutil.copytree(ROOT / "haproxy", folder)
+        config = folder / "haproxy.cfg"
+        text, n = self.RINGS.subn("", config.read_text())
+        assert n == 1, "haproxy.cfg logs to its rings in one place"
+        config.write_text(text)
+        super().__init__(policy, upstream_url, haproxy, {"EDGE_HAPROXY_DIR": str(folder)})
+
+    def counters(self):
+        return Counters({}, {})
+
+
 class Side:
     """One row's server and what was measured of it."""
 
@@ -268,6 +300,13 @@ class Stage:
 
     def start_realistic(self, version):
         return self.start_edge(version, POLICY)
+
+    def start_recorded(self, version):
+        return self.stack.enter_context(Pair(POLICY, f"http://127.0.0.1:{self.upstream}", HAPROXIES[version]))
+
+    def start_unrecorded(self, version):
+        folder = self.folder / f"unrecorded-{version}"
+        return self.stack.enter_context(Unrecorded(POLICY, f"http://127.0.0.1:{self.upstream}", HAPROXIES[version], folder))
 
     def start_front(self, version):
         return self.start_edge(version, POLICY, more=FRONT_SETTINGS)
