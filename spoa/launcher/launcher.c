@@ -63,7 +63,7 @@ static bool open_standard_streams(void)
 }
 
 /* The launcher's own lines pass the same thread as all others: only so they are never written into the middle of one, and a
- * slow reader never holds up the loop. The pipe is private, so it can be non-blocking. */
+ * slow reader never holds up the loop. The socket is private, so it can be non-blocking. */
 static bool take_stderr(struct launcher *l, int *saved_fd, struct err *e)
 {
     int fd;

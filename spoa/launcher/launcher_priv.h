@@ -7,7 +7,7 @@
 #include "spoa/launcher/late_records.h"
 #include "spoa/launcher/run_dir.h"
 
-enum { AGENTS_MAX = 2, SOCKET_PATH_MAX = SETTING_RUN_DIR_MAX + 24 };
+enum { AGENTS_MAX = LATE_AGENTS_MAX, SOCKET_PATH_MAX = SETTING_RUN_DIR_MAX + 24 };
 
 /* In the order in which they come; a start-up that fails or is broken off goes on with PHASE_STOP_HAPROXY. */
 enum phase {

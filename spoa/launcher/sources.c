@@ -81,7 +81,7 @@ static void on_readable(struct ev_loop *loop, ev_io *w, int events)
 bool sources_open(struct sources *s, int *write_fd, struct err *e)
 {
     struct source *source = calloc(1, sizeof(*source));
-    int fds[2];
+    int fds[2] = {-1, -1};
 
     if (source == NULL || !lines_init(&source->lines, pass_on, source)) {
         free(source);
@@ -91,6 +91,8 @@ bool sources_open(struct sources *s, int *write_fd, struct err *e)
      * full takes a part. A stream socket of Linux takes up to 32 KiB as a whole or not at all. */
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0 || fcntl(fds[0], F_SETFL, O_NONBLOCK) != 0) {
         (void)err_set(e, ERR_IO, "", "cannot make a socket for a child's lines: %s", strerror(errno));
+        for (size_t i = 0; i < 2 && fds[i] >= 0; i++)
+            close(fds[i]);
         lines_release(&source->lines);
         free(source);
         return false;

@@ -2,6 +2,7 @@
 a protocol that was not asked for, and a slot is held as long as either end is open."""
 
 import contextlib
+import time
 
 import pytest
 
@@ -12,6 +13,7 @@ from websocket import BINARY, CLOSE, CONTINUATION, PING, PONG, TEXT, close_paylo
 
 ALL = list(PROTOCOLS)
 CLEAR = ["h1", "h2"]
+LIFE_S = 0.5
 
 
 @pytest.fixture(scope="module")
@@ -292,3 +294,17 @@ def test_requests_follow_each_other_on_a_connection_whose_upgrade_was_refused(ed
     with Http1(edge.port) as c:
         assert c.request("GET", "/shut/kept", request_headers(new_key())).status == 403
         assert c.request("GET", "/kept").status == 200
+
+
+@pytest.mark.parametrize("protocol", CLEAR)
+def test_a_websocket_is_logged_and_counted_as_the_101_that_it_is_and_its_life_is_no_latency(edge, upstream, protocol):
+    """Over HTTP/2, too, where its client sees a 200 (RFC 8441 5)."""
+    target, counted = f"/play/life/{protocol}", {"origin": "upstream", "code": "101"}
+    before = edge.metrics()["edge_responses_total"].samples.get(("edge_responses_total", tuple(sorted(counted.items()))), 0)
+    with opened(edge, upstream, protocol, target) as (client, _, frames):
+        time.sleep(LIFE_S)  # what the line must tell
+        check_echo(client, frames, TEXT, b"late")
+    line = edge.record_of(target)
+    assert (line["edge.decision"], line["http.response.status_code"], line["edge.upstream_answered"]) == ("allow", 101, True)
+    assert line["duration_ms"] - line["edge.latency_ms"] >= 1000 * LIFE_S
+    assert edge.metric("edge_responses_total", **counted) == before + 1
