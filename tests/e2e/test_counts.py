@@ -3,7 +3,7 @@ meanwhile; and each agent knows by number what it should have got and did not.""
 
 import pytest
 
-from agent_faults import FAULTS, both_up
+from agent_faults import FAULTS, both_up, one_worker
 from edge import Edge, poll
 from load import Load
 from policies import policy
@@ -47,6 +47,7 @@ def test_sums_of_counters_equal_the_requests_sent(edge, fault):
         FAULTS[fault](edge)
         load.wait_more(100)
     sent = load.tally.sent
+    one_worker(edge)
 
     def settled():
         return [now - then for now, then in zip(Sums(edge).numbered, before.numbered)] == [sent, sent]

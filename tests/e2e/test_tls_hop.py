@@ -3,11 +3,12 @@
 import json
 import signal
 import socket
+import struct
 import threading
 
 import pytest
 
-from clients import Http1, client, fetch
+from clients import Http1, client, fetch, render1, tls_context
 from edge import Edge, poll
 from policies import header_rule, policy
 from proxy_header import v1, v2
@@ -135,3 +136,25 @@ def test_a_proxy_header_of_a_foreign_peer_is_not_listened_to(upstream, cert, mod
         with pytest.raises((AssertionError, ConnectionResetError, BrokenPipeError)), RawTls(e.tls_port) as c:
             c.sock.sendall(b"PROXY TCP4 192.0.2.7 192.0.2.1 5000 443\r\n")
             c.handshake()
+
+
+def through_process(edge, pid):
+    """A TLS connection to the socket behind the hop, as the hop of that process makes it."""
+    said = str(pid).encode()
+    sock = socket.socket(socket.AF_UNIX)
+    sock.settimeout(20)
+    sock.connect(str(edge.run_dir / "tls.sock"))
+    sock.sendall(v2("192.0.2.7", extra=b"\xe1" + struct.pack("!H", len(said)) + said))
+    return tls_context("http/1.1").wrap_socket(sock, server_hostname="edge.test")
+
+
+@pytest.mark.parametrize("ends", [True, False], ids=["other", "same"])
+def test_a_connection_that_came_through_another_process_ends_with_its_response(edge, ends):
+    """It would keep that process alive for as long as its client comes back: two share the socket while HAProxy reloads."""
+    (own,) = edge.haproxy_pids()[1]
+    with through_process(edge, own + ends) as sock:
+        sock.sendall(render1("GET", "/passing"))
+        head = b""
+        while b"\r\n\r\n" not in head:
+            head += sock.recv(65536)
+    assert head.startswith(b"HTTP/1.1 200") and (b"connection: close" in head.partition(b"\r\n\r\n")[0]) == ends
