@@ -286,7 +286,12 @@ local function cause_of(txn, what)
     elseif reason ~= 0 or code >= TLS_FIRST and code <= TLS_LAST and rtt ~= 0 then
         return tls_cause(code, reason)
     end
-    return (state == "SH" or rtt and rtt > 0) and "reset" or "refused"
+    local connected = rtt and rtt > 0
+    -- A reset that HAProxy sees before it reads has no code of TLS; a connection over TLS is established (no longer SC) only after the handshake.
+    if state == "SC" and connected and txn.f:ssl_bc() then
+        return "tls.closed"
+    end
+    return (state == "SH" or connected) and "reset" or "refused"
 end
 
 local UNANSWERED = {timeout = "upstream_timeout", tls = "upstream_tls"}
