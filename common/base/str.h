@@ -16,6 +16,12 @@ struct str {
     size_t len;
 };
 
+/* Borrowed as its items are. */
+struct str_list {
+    const struct str *items;
+    size_t n;
+};
+
 #define STR(literal) ((struct str){(literal), sizeof(literal) - 1})
 #define STR_NONE ((struct str){NULL, 0})
 /* For printf: printf("%.*s", STR_ARG(s)); the value must be shorter than INT_MAX, which every bounded input here is. */

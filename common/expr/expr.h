@@ -132,7 +132,9 @@ struct expr_facts {
     const struct addr_set *verified_bots;  /* ranges whose addresses are; NULL: none */
     struct expr_viewer viewer;
     const struct expr_claims *claims; /* NULL: no token was verified */
-    struct str locale;                /* empty: off */
+    /* Chooses the request's locale by all of its Accept-Language; called once, when something first reads it. NULL: off, and it is empty. */
+    struct str (*locale)(void *ctx, struct str accept_language);
+    void *locale_ctx;
     struct expr_lazy *lazy;
 };
 /* Clears f and takes what it needs from a, which later extraction uses too. False: no memory. */
@@ -144,6 +146,7 @@ bool expr_facts_header(const struct expr_facts *f, struct str name, struct str *
 bool expr_facts_argument(const struct expr_facts *f, struct str name, struct str *value); /* the first, decoded */
 bool expr_facts_cookie(const struct expr_facts *f, struct str name, struct str *value);   /* the first */
 bool expr_facts_claim(const struct expr_facts *f, struct str name, struct str *value);    /* the first */
+struct str expr_facts_locale(const struct expr_facts *f);
 /* client.signals as bits: 1 << the row's place in schemas/signals.def. */
 uint32_t expr_facts_signals(const struct expr_facts *f);
 size_t expr_n_signals(void);

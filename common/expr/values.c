@@ -230,6 +230,48 @@ void facts_claim(const struct expr_facts *f, struct str name, struct texts *out)
         }
 }
 
+/* Lines of one header count as one (RFC 9110 5.3). False: there is none, or no memory; *out is untouched. */
+static bool join_lines(const struct expr_facts *f, struct str name, struct str *out)
+{
+    const struct headers *h = facts_headers(f);
+    size_t n_lines = headers_count(h, name), len = 0;
+    struct buf b;
+    char *p;
+
+    if (n_lines <= 1)
+        return headers_get(h, name, out);
+    for (size_t i = 0; i < h->n; i++)
+        len += str_eq_nocase(h->items[i].name, name) ? h->items[i].value.len + 2 : 0;
+    p = arena_take_bytes(f->lazy->arena, len);
+    if (p == NULL)
+        return false;
+    buf_init(&b, p, len);
+    for (size_t i = 0; i < h->n; i++) {
+        if (!str_eq_nocase(h->items[i].name, name))
+            continue;
+        if (b.len > 0)
+            buf_put_cstr(&b, ", ");
+        buf_put(&b, h->items[i].value);
+    }
+    *out = buf_str(&b);
+    return true;
+}
+
+struct str expr_facts_locale(const struct expr_facts *f)
+{
+    struct str languages = STR_NONE;
+
+    if (f->locale == NULL || f->lazy == NULL)
+        return STR_NONE;
+    if (!f->lazy->has_locale) {
+        if (!join_lines(f, STR("accept-language"), &languages))
+            languages = STR_NONE;
+        f->lazy->locale = f->locale(f->locale_ctx, languages);
+        f->lazy->has_locale = true;
+    }
+    return f->lazy->locale;
+}
+
 /* ---- by field ---- */
 
 /* The text that lies in the facts themselves; NULL: this field's does not. */
@@ -251,7 +293,6 @@ static const struct str *plain_text(const struct expr_facts *f, enum field field
         [FIELD_CERT_ISSUER] = AT(viewer.cert.issuer),
         [FIELD_CERT_SERIAL] = AT(viewer.cert.serial),
         [FIELD_CERT_SHA256] = AT(viewer.cert.sha256),
-        [FIELD_EDGE_LOCALE] = AT(locale),
     };
 #undef AT
     const char *facts = (const char *)f;
@@ -280,6 +321,11 @@ static bool extracted_texts(const struct expr_facts *f, enum field field, struct
         return full_uri(f, out);
     if (field == FIELD_HTTP_X_FORWARDED_FOR)
         return forwarded_for(f, out);
+    if (field == FIELD_EDGE_LOCALE) {
+        expr_facts_locale(f);
+        *out = (struct texts){&f->lazy->locale, 1};
+        return true;
+    }
     if (field == FIELD_HTTP_USER_AGENT)
         first_header(f, STR("user-agent"), &f->lazy->user_agent, out);
     else

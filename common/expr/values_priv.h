@@ -7,10 +7,10 @@
 
 struct expr_lazy {
     struct arena *arena;
-    bool has_arguments, has_cookies, has_signals, has_forwarded_for, has_full_uri;
+    bool has_arguments, has_cookies, has_signals, has_forwarded_for, has_full_uri, has_locale;
     uint32_t signals;
     struct pairs arguments, cookies;
-    struct str forwarded_for, full_uri, user_agent, referer;
+    struct str forwarded_for, full_uri, user_agent, referer, locale;
 };
 
 const struct headers *facts_headers(const struct expr_facts *f); /* never NULL */

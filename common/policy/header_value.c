@@ -88,7 +88,7 @@ static struct str value_of(const struct value_part *part, const struct expr_fact
     case VALUE_PATH:
         return f->path;
     case VALUE_LOCALE:
-        return f->locale;
+        return expr_facts_locale(f);
     case VALUE_HEADER:
         return expr_facts_header(f, part->text, &value) ? value : STR_NONE;
     case VALUE_COOKIE:

@@ -1,14 +1,11 @@
 /* The response headers that tell a client its limits. */
 #include "common/policy/policy.h"
-#include "common/policy/wire_max_priv.h"
 
 static const struct str policy_name = {"ratelimit-policy", sizeof "ratelimit-policy" - 1};
 static const struct str limit_name = {"ratelimit", sizeof "ratelimit" - 1};
 
-/* An item: a rule's id (at most 64 bytes, none that a quoted string would have to escape), two parameters of at most 20 digits, what stands between.
- * A list: its two names, lengths and end. */
-enum { ITEM_MAX = 128, LIST_EXTRA_MAX = 64 };
-_Static_assert(2 * (POLICY_SITE_WIDE_MAX + POLICY_LIMITED_RULES_MAX) * ITEM_MAX + LIST_EXTRA_MAX <= WIRE_VAR_RES_ADD_MAX, "the headers of all rules that a request can meet fit");
+/* An item: a rule's id (at most 64 bytes, none that a quoted string would have to escape), two parameters of at most 20 digits, what stands between. */
+enum { ITEM_MAX = 128 };
 
 static uint64_t seconds_up(uint64_t ms)
 {
@@ -37,26 +34,20 @@ static bool buf_take(struct buf *b, size_t size, struct arena *a)
 
 bool policy_limit_headers(const struct limit_report *reports, size_t n, struct arena *a, struct response_edit *out)
 {
-    struct buf policies, limits, add, del;
+    struct buf policies, limits;
 
-    if (n == 0) {
-        *out = (struct response_edit){0};
+    if (n == 0)
         return true;
-    }
-    if (!buf_take(&policies, n * ITEM_MAX, a) || !buf_take(&limits, n * ITEM_MAX, a) || !buf_take(&add, 2 * n * ITEM_MAX + LIST_EXTRA_MAX, a) ||
-        !buf_take(&del, LIST_EXTRA_MAX, a))
+    if (!buf_take(&policies, n * ITEM_MAX, a) || !buf_take(&limits, n * ITEM_MAX, a))
         return false;
     for (size_t i = 0; i < n; i++) {
         const struct rate_rule *rule = reports[i].rule;
         put_item(&policies, rule->id, "\";q=", rule->params.limit, ";w=", seconds_up(rule->params.period_ms));
         put_item(&limits, rule->id, "\";r=", reports[i].verdict.remaining, ";t=", seconds_up(reports[i].verdict.reset_ms));
     }
-    headers_put_del(&del, policy_name);
-    headers_put_del(&del, limit_name);
-    headers_end_del(&del);
-    headers_put_add(&add, policy_name, buf_str(&policies));
-    headers_put_add(&add, limit_name, buf_str(&limits));
-    headers_end_add(&add);
-    *out = (struct response_edit){.del = buf_str(&del), .add = buf_str(&add)};
+    response_edit_delete(out, policy_name);
+    response_edit_delete(out, limit_name);
+    response_edit_add(out, policy_name, buf_str(&policies));
+    response_edit_add(out, limit_name, buf_str(&limits));
     return true;
 }

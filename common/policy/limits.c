@@ -27,7 +27,7 @@ struct str limits_value(const struct key_part *part, const struct expr_facts *f,
     case KEY_PART_JA4:
         return f->viewer.ja4;
     case KEY_PART_LOCALE:
-        return f->locale;
+        return expr_facts_locale(f);
     case KEY_PART_PATH:
         return f->path;
     case KEY_PART_ASNUM:

@@ -7,7 +7,9 @@
 #include "common/base/err.h"
 #include "common/base/jx.h"
 #include "common/expr/expr.h"
-#include "common/http/headers.h"
+#include "common/http/cors.h"
+#include "common/http/locale.h"
+#include "common/http/response_edit.h"
 #include "common/http/template.h"
 #include "common/rate/rate.h"
 
@@ -48,22 +50,6 @@ enum charge_mode { CHARGE_INDEPENDENT, CHARGE_ALL_OR_NOTHING };
 
 /* --- What rules refer to --- */
 
-struct str_list {
-    const struct str *items;
-    size_t n;
-};
-
-struct cors_policy {
-    struct str name;
-    bool any_origin;           /* the one origin "*" */
-    struct str_list origins;   /* serialised origins (scheme://host[:port]), lower case */
-    struct str_list methods;   /* as written; "*" is one */
-    struct str_list request_headers, exposed_headers; /* lower case; "*" is one */
-    bool credentials;
-    bool has_max_age;
-    uint32_t max_age_s;
-};
-
 enum jws_algorithm {
 #define ALGORITHM_ROW(id, name) JWS_##id,
 #include "schemas/jws_algorithms.def"
@@ -89,10 +75,11 @@ struct locale_settings {
     bool enabled;              /* where no config rule says otherwise */
     struct str_list supported; /* BCP 47 tags as written; empty: the policy has no locale */
     struct str fallback;       /* "default" of the document; one of supported */
+    const struct locale_matcher *matcher; /* of the two; NULL where supported is empty */
 };
 
 /* A local token bucket for each client; limit 0: the policy sets none. */
-struct backstop {
+struct backstop_settings {
     struct rate_params params;
     uint64_t max_entries;
 };
@@ -189,7 +176,7 @@ struct policy {
         bool rate_limit, auth, block;
     } kill_switch;
     enum charge_mode charge;
-    struct backstop backstop;
+    struct backstop_settings backstop;
     struct {
         uint64_t body_limit, upstream_timeout_ms, body_read_timeout_ms;
     } limits; /* of global.defaults */
@@ -299,12 +286,8 @@ void policy_limit_subject(const struct rate_rule *rule, const struct request_vie
  * and never more than half of them, then an ellipsis. What can't be printed is '?'. UTF-8; what has no room is cut between characters. */
 void policy_limit_display(const struct rate_rule *rule, const struct request_view *r, struct buf *b);
 
-/* Operations on the response as HAProxy's binary lists, whoever makes it: names to delete, headers to add after that. */
-struct response_edit {
-    struct str del, add; /* empty when there is nothing to do */
-};
 /* RateLimit-Policy and RateLimit (IETF draft-ietf-httpapi-ratelimit-headers-11), one item for each enforced rule that was counted, named by its id,
- * in place of the upstream's. names and verdicts: of the enforced rules only. n 0: nothing to do. False: no memory. */
+ * in place of the upstream's, added to out. names and verdicts: of the enforced rules only. n 0: nothing to do. False: no memory, and out is untouched. */
 struct limit_report {
     const struct rate_rule *rule;
     struct rate_verdict verdict;

@@ -147,6 +147,19 @@ static void put_optional(struct buf *b, size_t begin, struct request *r)
         *b = before;
 }
 
+static bool put_response_edit(struct buf *b, struct request *r)
+{
+    struct str deleted, added;
+
+    if (!response_edit_lists(&r->response_edit, &r->arena, &deleted, &added))
+        return false;
+    if (deleted.len > 0)
+        set_RES_DEL(b, deleted);
+    if (added.len > 0)
+        set_RES_ADD(b, added);
+    return true;
+}
+
 /* False: the answer does not fit and was taken back. */
 static bool ack_try(struct request *r)
 {
@@ -157,10 +170,7 @@ static bool ack_try(struct request *r)
     struct str client = client_text(r, text);
     size_t begin = b->len;
     b->full |= r->verdict.answer ? !put_answer(b, r) : !put_forward(b, r, client);
-    if (r->response_edit.del.len > 0)
-        set_RES_DEL(b, r->response_edit.del);
-    if (r->response_edit.add.len > 0)
-        set_RES_ADD(b, r->response_edit.add);
+    b->full |= !put_response_edit(b, r);
     set_rec(b, r, client);
     put_optional(b, begin, r);
     set_OK(b, CONTRACT_VERSION);
@@ -176,7 +186,7 @@ void request_reply(struct request *r)
         request_fail(r, METRIC_ACK_TOO_LARGE);
         r->policy = NULL;
         r->verdict.page = NULL;
-        r->response_edit = (struct response_edit){0};
+        response_edit_clear(&r->response_edit);
         r->config_hits.n = r->header_hits.n = 0;
         request_limits_forget(&r->limits);
         r->verdict.rate_rule = NULL;

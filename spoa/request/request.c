@@ -81,6 +81,7 @@ static void request_put(struct request *r)
     arena_reset(&arena);
     memset(r, 0, offsetof(struct request, config_hits));
     r->config_hits.n = r->header_hits.n = 0;
+    response_edit_clear(&r->response_edit);
     request_limits_forget(&r->limits);
     r->arena = arena;
     r->context = c;

@@ -106,11 +106,12 @@ struct request {
     struct settings settings;
     bool has_settings; /* the config phase has run: its templates apply */
     struct header_edit edit;
-    struct response_edit response_edit;
     struct verdict verdict;
 
-    /* Not cleared for the next request but for the hits' n and what limits have for the record: nothing of them is read that has not been written before. */
+    /* Not cleared for the next request but for the hits' n, the edit's, and what limits have for the record: nothing of them is read that has not been
+     * written before. */
     struct rule_hits config_hits, header_hits;
+    struct response_edit response_edit;
     struct request_limits limits;
 };
 

@@ -19,6 +19,7 @@ struct naive {
     struct arena *arena;
     uint64_t random;
     struct naive_pairs headers, arguments, cookies, claims;
+    struct str locale;
     struct expr_facts facts;
 };
 
@@ -119,8 +120,9 @@ static inline struct str naive_full_uri(struct naive *n)
 }
 
 /* The texts that are one and never missing, and where they are kept. */
-static inline struct str *naive_plain(struct expr_facts *f, struct str field)
+static inline struct str *naive_plain(struct naive *n, struct str field)
 {
+    struct expr_facts *f = &n->facts;
     const struct {
         const char *name;
         struct str *text;
@@ -138,7 +140,7 @@ static inline struct str *naive_plain(struct expr_facts *f, struct str field)
         {"tls.client.cert.issuer", &f->viewer.cert.issuer},
         {"tls.client.cert.serial", &f->viewer.cert.serial},
         {"tls.client.cert.sha256", &f->viewer.cert.sha256},
-        {"edge.locale", &f->locale},
+        {"edge.locale", &n->locale},
     };
 
     for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++)
@@ -150,7 +152,7 @@ static inline struct str *naive_plain(struct expr_facts *f, struct str field)
 static inline void naive_texts(struct naive *n, const json_t *leaf, struct naive_pairs *out)
 {
     struct str field = naive_string(json_object_get(leaf, "field")), key = naive_string(json_object_get(leaf, "key"));
-    const struct str *plain = naive_plain(&n->facts, field);
+    const struct str *plain = naive_plain(n, field);
 
     out->n = 0;
     if (plain != NULL)

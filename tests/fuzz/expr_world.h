@@ -89,7 +89,7 @@ static inline void world_put_header(struct naive *n, struct str name, struct str
 static inline void world_put_text(struct naive *n, const json_t *leaf, struct str text)
 {
     struct str field = naive_string(json_object_get(leaf, "field")), key = naive_string(json_object_get(leaf, "key"));
-    struct str *plain = naive_plain(&n->facts, field);
+    struct str *plain = naive_plain(n, field);
 
     if (plain != NULL)
         *plain = text;
@@ -208,6 +208,14 @@ static inline const struct expr_claims *world_claims(struct naive *n)
     return out;
 }
 
+static inline struct str world_locale(void *ctx, struct str accept_language)
+{
+    const struct naive *n = ctx;
+
+    (void)accept_language;
+    return n->locale;
+}
+
 /* Some of the leaves put their literals into an otherwise empty request. */
 static inline void world_make(struct naive *n, const struct world_leaves *leaves, struct arena *a)
 {
@@ -215,7 +223,10 @@ static inline void world_make(struct naive *n, const struct world_leaves *leaves
 
     n->arena = a;
     n->headers.n = n->arguments.n = n->cookies.n = n->claims.n = 0;
+    n->locale = STR_NONE;
     GUARANTEE(expr_facts_begin(&n->facts, a));
+    n->facts.locale = world_locale;
+    n->facts.locale_ctx = n;
     n->facts.viewer.ssl = naive_random(&n->random) % 2 == 0;
     n->facts.viewer.cert.present = naive_random(&n->random) % 2 == 0;
     n->facts.verified_bot = naive_random(&n->random) % 2 == 0;

@@ -104,8 +104,25 @@ static bool read_scalar(const char *name, const json_t *value, struct expr_facts
     return true;
 }
 
+static struct str given_locale(void *ctx, struct str accept_language)
+{
+    (void)accept_language;
+    return *(const struct str *)ctx;
+}
+
+void expr_facts_give_locale(struct expr_facts *f, struct str tag, struct arena *a)
+{
+    struct str *kept = ARENA_NEW(a, struct str);
+
+    CU_ASSERT_FATAL(kept != NULL);
+    *kept = tag;
+    f->locale = given_locale;
+    f->locale_ctx = kept;
+}
+
 void expr_row_facts(const json_t *facts, struct arena *a, struct expr_facts *out)
 {
+    struct str locale = STR_NONE;
     const struct {
         const char *name;
         struct str *text;
@@ -115,7 +132,7 @@ void expr_row_facts(const json_t *facts, struct arena *a, struct expr_facts *out
         {"path", &out->path},
         {"uri", &out->uri},
         {"query", &out->query},
-        {"locale", &out->locale},
+        {"locale", &locale},
         {"http_version", &out->viewer.http_version},
         {"country", &out->viewer.country},
         {"continent", &out->viewer.continent},
@@ -138,4 +155,5 @@ void expr_row_facts(const json_t *facts, struct arena *a, struct expr_facts *out
         CU_ASSERT_FATAL(known);
     }
     json_decref(copy);
+    expr_facts_give_locale(out, locale, a);
 }

@@ -12,4 +12,7 @@
  * left out is absent. Texts are borrowed from the row; the rest is in the arena. */
 void expr_row_facts(const json_t *facts, struct arena *a, struct expr_facts *out);
 
+/* The request's locale is tag, whatever its Accept-Language. */
+void expr_facts_give_locale(struct expr_facts *f, struct str tag, struct arena *a);
+
 #endif

@@ -5,6 +5,7 @@
 #include "common/base/codec.h"
 #include "common/base/varint.h"
 #include "tests/unit/cases.h"
+#include "tests/unit/expr_facts.h"
 #include "tests/unit/policy_cases.h"
 
 static struct arena arena;
@@ -122,7 +123,7 @@ static struct request_view view_of(const json_t *row, const struct headers *sent
     f->viewer.ja4 = fact(facts, "ja4");
     f->viewer.has_asnum = asnum != NULL;
     f->viewer.asnum = json_integer_value(asnum);
-    f->locale = fact(facts, "locale");
+    expr_facts_give_locale(f, fact(facts, "locale"), &arena);
     f->claims = claims_of(json_object_get(facts, "claims"));
     return view;
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "tests/unit/cases.h"
+#include "tests/unit/expr_facts.h"
 #include "tests/unit/policy_cases.h"
 #include "tests/unit/refuse_memory.h"
 
@@ -70,7 +71,7 @@ static struct request_view view_of(const json_t *request)
     f->has_ip = addr_parse(case_str(request, "ip"), &f->ip);
     f->viewer.country = case_str(request, "country");
     f->viewer.ja4 = case_str(request, "ja4");
-    f->locale = case_str(request, "locale");
+    expr_facts_give_locale(f, case_str(request, "locale"), &arena);
     f->claims = take_claims(json_object_get(request, "claims"));
     f->viewer.has_asnum = asnum != NULL;
     f->viewer.asnum = json_integer_value(asnum);

@@ -101,7 +101,8 @@ static void the_response_is_edited_whoever_makes_it(void)
     for (int i = 0; i < 2; i++) {
         CU_ASSERT_FATAL(set_up_bench(NULL));
         request_begin();
-        request.response_edit = (struct response_edit){.del = STR("\3x-a\0"), .add = STR("\3x-a\1v\0\0")};
+        response_edit_delete(&request.response_edit, STR("x-a"));
+        response_edit_add(&request.response_edit, STR("x-a"), STR("v"));
         if (i == 1)
             request_refuse(&request, DECISION_BLOCK, KIND_FORBIDDEN, 0);
         json_t *answer = request_answer();
@@ -137,7 +138,8 @@ static void a_decision_too_large_for_an_ack_is_answered_unavailable(void)
     memset(bytes, 'b', sizeof bytes);
     CU_ASSERT_FATAL(set_up_bench(NULL));
     request_begin();
-    request.response_edit = (struct response_edit){.del = {bytes, 15000}, .add = {bytes, 15000}};
+    response_edit_delete(&request.response_edit, (struct str){bytes, 15000});
+    response_edit_add(&request.response_edit, STR("x-a"), (struct str){bytes, 15000});
     request.verdict.page = &page;
     request_refuse(&request, DECISION_RATE_LIMITED, KIND_RATE_LIMITED, 7);
     json_t *answer = request_answer(), *variables = json_object_get(answer, "variables");
@@ -162,7 +164,7 @@ static void what_an_ack_can_do_without_never_costs_the_decision(void)
         CU_ASSERT_FATAL(notify_bench_connect(&bench, SPOP_FRAME_MAX));
         request_begin();
         request.settings.responses[KIND_BAD_GATEWAY] = request.policy->config_rules[LARGE_RULE].responses[KIND_BAD_GATEWAY];
-        request.response_edit.add = (struct str){bytes, len};
+        response_edit_add(&request.response_edit, STR("x-a"), (struct str){bytes, len});
         json_t *answer = request_answer();
         too_large = metric(METRIC_ACK_TOO_LARGE) > 0;
         CU_ASSERT_FATAL(has(answer, "res_add") == !too_large && has(answer, "status") == too_large);

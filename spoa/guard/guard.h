@@ -1,0 +1,21 @@
+/* What an agent keeps of its clients from one policy to the next, in bounded memory, shared by all its workers. */
+#ifndef SPOA_GUARD_GUARD_H
+#define SPOA_GUARD_GUARD_H
+
+#include "common/policy/policy.h"
+#include "spoa/guard/backstop.h"
+#include "spoa/guard/locales.h"
+
+/* Of one policy; workers reach it by their lease. Parts are shared between the guards of policies that set them alike. */
+struct guard {
+    struct backstop *backstop;    /* NULL: the policy sets none */
+    struct locale_cache *locales; /* NULL: the policy has no locale */
+};
+
+/* All of these: publisher's thread only. before: the guard of the policy that was published last, NULL: none; what both policies set alike is
+ * taken over with all that it knows, what is set otherwise begins anew. False: no memory; nothing has changed. */
+MUSTUSE bool guard_new(struct guard **out, const struct policy *p, const struct guard *before, struct err *e);
+/* Frees the parts that no other guard shares. Nobody may use it any more. */
+void guard_free(struct guard **g);
+
+#endif
