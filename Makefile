@@ -277,7 +277,7 @@ run_soak = $(Q)EDGE_SPOA_BIN=$(CURDIR)/build/release/edge-spoa EDGE_HAPROXY=$(HA
 # ---- targets ----
 
 .PHONY: help all deps demo demo-down unit replay sim corpus e2e test asan tsan cover lint lint-headers reference fuzz \
-	bench bench-policy bench-expr bench-record bench-instructions soak-exchange soak-limit soak-records soak-streams soak-valkey test-haproxy34 test-debian13 \
+	bench bench-policy bench-expr bench-record bench-guard bench-instructions soak-exchange soak-limit soak-records soak-streams soak-valkey test-haproxy34 test-debian13 \
 	clean distclean
 
 help: ## this list
@@ -388,6 +388,13 @@ build/release/bench_record: build/release/obj/tests/bench/record_bench.o $(call 
 
 bench-record: build/release/bench_record ## CPU time of an access record in the agent that keeps it, in parts and as a whole
 	$(Q)build/release/bench_record
+
+build/release/bench_guard: build/release/obj/tests/bench/guard_bench.o $(call libraries,release)
+	@echo "  LD    $@"
+	$(Q)$(release_CC) $(CFLAGS_ALL) $(release_CFLAGS) $(LDFLAGS_ALL) -o $@ $^ $(LIBS)
+
+bench-guard: build/release/bench_guard ## CPU time of the backstop's check and sweep, bytes of a client, with few clients and with a million
+	$(Q)build/release/bench_guard
 
 soak-exchange: all deps ## 20,000 requests for each fault of an agent or HAProxy, none fails (SOAK="--requests N kill")
 	$(call run_soak,exchange)

@@ -27,13 +27,6 @@ static size_t cores(void)
     return (size_t) CPU_COUNT(&set);
 }
 
-static void wake_workers(void *ctx)
-{
-    struct agent *a = ctx;
-    for (size_t i = 0; i < a->n_workers; i++)
-        worker_wake(&a->workers[i]);
-}
-
 static void on_connection(void *ctx, int fd)
 {
     struct agent *a = ctx;
@@ -88,12 +81,23 @@ static void announce_ready(const struct agent *a)
     close(fd);
 }
 
-/* policy_file's `before`. Feed's thread. */
-static void prepare(void *ctx, const struct policy *policy)
+/* policy_file's `before`. Feed's thread, as `published`. */
+static bool prepare(void *ctx, const struct policy *policy, struct guard **guard, struct err *e)
 {
     struct agent *a = ctx;
+    if (!guard_new(guard, policy, lease_newest_guard(&a->policy_file.source), e))
+        return false;
     agent_store_prepare(a, policy);
     counts_prepare(a->counts, policy, COHORT_ACTIVE);
+    return true;
+}
+
+static void published(void *ctx)
+{
+    struct agent *a = ctx;
+    for (size_t i = 0; i < a->n_workers; i++)
+        worker_wake(&a->workers[i]);
+    agent_guard_published(a);
 }
 
 static bool counts_start(struct agent *a, struct err *e)
@@ -228,8 +232,9 @@ static bool agent_start(struct agent *a, struct err *e)
         return false;
     const struct policy_options options = {
         .deployment = &a->ingress->deployment, .to_serve = true, .connect_timeout_ms = a->settings.connect_timeout_ms};
-    if (!policy_file_init(&a->policy_file, a->settings.policy_file, &options, a->slots, a->n_workers, prepare, wake_workers, a, e))
+    if (!policy_file_init(&a->policy_file, a->settings.policy_file, &options, a->slots, a->n_workers, prepare, published, a, e))
         return false;
+    agent_guard_init(a);
     policy_file_load(&a->policy_file);
     if (!may_listen(a, e) || !policy_file_start(&a->policy_file, e) || !records_start(a, e) || !httpd_start(a, e))
         return false;

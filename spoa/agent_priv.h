@@ -27,6 +27,8 @@ struct agent {
     size_t n_workers, next_worker;
     struct lease_slot *slots[AGENT_WORKERS_MAX];
     struct policy_file policy_file;
+    struct ev_timer sweep; /* of the policy feed's loop, while the policy sets a backstop */
+    _Atomic uint64_t backstop_clients, backstop_clients_max; /* as the last sweep found them; 0 without a backstop */
     struct challenges challenges;
     struct counts *counts;
     struct records records;
@@ -55,6 +57,13 @@ void agent_store_release(struct agent *a);
 /* Workers with a usable connection to Valkey. Any thread, as the next one. */
 size_t agent_store_n_connected(const struct agent *a);
 void agent_store_state(const struct agent *a, struct store_state *out);
+
+/* --- agent_guard.c: what the policy in force keeps of its clients is looked after by the policy feed's thread. --- */
+
+/* After policy_file_init, before the first policy. */
+void agent_guard_init(struct agent *a);
+/* Of policy_file's `published`. Feed's thread. */
+void agent_guard_published(struct agent *a);
 
 /* httpd routes' handlers; ctx is a struct agent. Listener's thread. */
 void agent_livez(void *ctx, struct httpd_reply *reply);

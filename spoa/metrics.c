@@ -52,6 +52,12 @@ static void put_policy(struct metrics *m, struct agent *a)
     family_put_one(m, FAMILY_POLICIES_IN_MEMORY, (double) atomic_load(&a->policy_file.n_in_memory));
 }
 
+static void put_backstop(struct metrics *m, const struct agent *a)
+{
+    family_put_one(m, FAMILY_BACKSTOP_CLIENTS, (double) atomic_load(&a->backstop_clients));
+    family_put_one(m, FAMILY_BACKSTOP_CLIENTS_MAX, (double) atomic_load(&a->backstop_clients_max));
+}
+
 void agent_metrics(void *ctx, struct httpd_reply *reply)
 {
     struct agent *a = ctx;
@@ -61,6 +67,7 @@ void agent_metrics(void *ctx, struct httpd_reply *reply)
     put_records(&m, a);
     put_policy(&m, a);
     metrics_put_workers(&m, a);
+    put_backstop(&m, a);
     metrics_put_store(&m, a);
     metrics_put_spop(&m, a);
     char *text = metrics_take(&m, &reply->body_len);

@@ -99,7 +99,6 @@ static void compile_backstop(struct compile *c, const struct jx *backstop)
     jx_path(&burst_j, path);
     if (ok && !rate_params_ok(p, path, &e))
         errlist_add_err(c->errors, &e);
-    compile_unsupported(c, backstop, "the backstop");
 }
 
 static int by_bytes(const void *a, const void *b)

@@ -14,6 +14,8 @@ enum { RATE_LIMIT_MAX = 1000000000, RATE_BURST_MAX = 1000000000, RATE_PERIOD_MIN
 struct rate_params {
     uint64_t limit, burst, period_ms;
 };
+/* Milliseconds as whole seconds, up: waiting that long is enough. */
+uint32_t rate_seconds_up(uint64_t ms);
 /* Says in e (path given by the caller) which bound is broken and the largest burst that would fit. */
 MUSTUSE bool rate_params_ok(const struct rate_params *p, const char *path, struct err *e);
 
@@ -92,6 +94,10 @@ void rate_store_free(struct rate_store **s);
 /* Each call is an independent counter; all are charged, whatever another call's verdict or kind is. now_ms: from a clock that never runs
  * backwards. Any thread. */
 void rate_store_check(struct rate_store *s, struct rate_call *calls, size_t n, uint64_t now_ms);
+/* Looks at one of so many parts of the entries (parts >= 1) for buckets that are full again, beyond those that inserts find, so that places are free and
+ * n_keys is true although no new key comes. The memory of an entry is kept for another one. Returns n_keys. Any thread; a lock is held for 64
+ * entries at a time. */
+size_t rate_store_sweep(struct rate_store *s, uint32_t parts, uint64_t now_ms);
 struct rate_store_stats {
     size_t n_keys, max_keys, memory_bytes;
     uint64_t n_untracked, n_expired;

@@ -20,6 +20,11 @@ bool rate_params_ok(const struct rate_params *p, const char *path, struct err *e
     return true;
 }
 
+uint32_t rate_seconds_up(uint64_t ms)
+{
+    return (uint32_t) (ms / 1000 + (ms % 1000 != 0));
+}
+
 /* How long until missing units have flowed in at limit units a millisecond. */
 static uint64_t refill_time_ms(uint64_t missing, uint64_t limit)
 {

@@ -14,7 +14,8 @@ enum {
     CACHE_LINE = 64
 };
 
-/* What a counter is filed under: rule and subject mixed. Both are digests, so that nobody can choose the one to meet the other. */
+/* What a counter is filed under: rule and subject mixed. Both are digests, so that nobody can choose the one to meet the other; or the store has one name
+ * only, and the subjects are what they are. */
 struct rate_key {
     uint8_t b[16];
 };
@@ -94,9 +95,10 @@ static void forget(struct rate_store *s, struct shard *sh, uint32_t number)
     atomic_fetch_sub_explicit(&s->n_keys, 1, memory_order_relaxed);
 }
 
-static void sweep(struct rate_store *s, struct shard *sh, uint64_t now_ms)
+/* Looks at the next entries, at most all of them once. */
+static void sweep(struct rate_store *s, struct shard *sh, uint32_t n_entries, uint64_t now_ms)
 {
-    uint32_t n = sh->n_numbered < SWEEP_ENTRIES ? sh->n_numbered : SWEEP_ENTRIES;
+    uint32_t n = sh->n_numbered < n_entries ? sh->n_numbered : n_entries;
 
     for (; n; n--) {
         if (sh->sweep_at >= sh->n_numbered)
@@ -136,7 +138,7 @@ static uint32_t take_number(struct shard *sh)
 /* NULL: the store is full. */
 static struct entry *insert(struct rate_store *s, struct shard *sh, uint32_t *head, const struct rate_key *key, uint64_t now_ms)
 {
-    sweep(s, sh, now_ms);
+    sweep(s, sh, SWEEP_ENTRIES, now_ms);
     if (!reserve_key(s))
         return NULL;
     uint32_t number = take_number(sh);
@@ -185,6 +187,37 @@ void rate_store_check(struct rate_store *s, struct rate_call *calls, size_t n, u
 {
     for (size_t i = 0; i < n; i++)
         check_one(s, &calls[i], now_ms);
+}
+
+/* An insert that finds the store full adds one to n_keys for a moment. */
+static size_t keys_of(const struct rate_store *s)
+{
+    size_t n_keys = atomic_load_explicit(&s->n_keys, memory_order_relaxed);
+    return n_keys < s->max_keys ? n_keys : s->max_keys;
+}
+
+static uint32_t entries_of(struct shard *sh)
+{
+    pthread_mutex_lock(&sh->lock);
+    uint32_t n = sh->n_numbered;
+    pthread_mutex_unlock(&sh->lock);
+    return n;
+}
+
+size_t rate_store_sweep(struct rate_store *s, uint32_t parts, uint64_t now_ms)
+{
+    for (size_t i = 0; i < s->n_shards; i++) {
+        struct shard *sh = &s->shards[i];
+        /* A piece of memory at a time, so that whoever is checked meanwhile waits for no more than that. */
+        for (uint32_t left = (entries_of(sh) + parts - 1) / parts; left > 0;) {
+            uint32_t n = left < CHUNK_ENTRIES ? left : CHUNK_ENTRIES;
+            pthread_mutex_lock(&sh->lock);
+            sweep(s, sh, n, now_ms);
+            pthread_mutex_unlock(&sh->lock);
+            left -= n;
+        }
+    }
+    return keys_of(s);
 }
 
 static uint32_t power_of_two_from(size_t n)
@@ -273,8 +306,6 @@ void rate_store_stats(struct rate_store *s, struct rate_store_stats *out)
         sum.n_expired += sh->n_expired;
         pthread_mutex_unlock(&sh->lock);
     }
-    /* An insert that finds the store full adds one for a moment. */
-    size_t n_keys = atomic_load_explicit(&s->n_keys, memory_order_relaxed);
-    sum.n_keys = n_keys < s->max_keys ? n_keys : s->max_keys;
+    sum.n_keys = keys_of(s);
     *out = sum;
 }

@@ -5,6 +5,7 @@
 
 struct lease_shared {
     struct policy *policy;
+    struct guard *guard;
     atomic_size_t n_holders;
     const struct lease_source *source;
     struct lease_shared *next; /* older one of the source's list */
@@ -33,12 +34,13 @@ void lease_slot_init(struct lease_slot *slot)
     slot->n_leases = 0;
 }
 
-bool lease_publish(struct lease_source *source, struct lease_slot *const slots[], size_t n, struct policy *policy)
+bool lease_publish(struct lease_source *source, struct lease_slot *const slots[], size_t n, struct policy *policy, struct guard *guard)
 {
     struct lease_shared *shared = malloc(sizeof *shared);
     if (shared == NULL)
         return false;
     shared->policy = policy;
+    shared->guard = guard;
     atomic_init(&shared->n_holders, n);
     shared->source = source;
     shared->next = source->published;
@@ -46,6 +48,11 @@ bool lease_publish(struct lease_source *source, struct lease_slot *const slots[]
     for (size_t i = 0; i < n; i++)
         shared_put(atomic_exchange_explicit(&slots[i]->incoming, shared, memory_order_acq_rel));
     return true;
+}
+
+const struct guard *lease_newest_guard(const struct lease_source *source)
+{
+    return source->published != NULL ? source->published->guard : NULL;
 }
 
 void lease_reap(struct lease_source *source)
@@ -59,6 +66,7 @@ void lease_reap(struct lease_source *source)
         }
         *at = shared->next;
         policy_free(&shared->policy);
+        guard_free(&shared->guard);
         free(shared);
     }
 }
@@ -80,6 +88,7 @@ bool lease_refresh(struct lease_slot *slot)
         return false;
     fresh->shared = atomic_exchange_explicit(&slot->incoming, NULL, memory_order_acq_rel);
     fresh->policy = fresh->shared->policy;
+    fresh->guard = fresh->shared->guard;
     fresh->number = ++slot->n_leases;
 
     struct lease *old = slot->current;

@@ -5,9 +5,9 @@
 
 #include <stdatomic.h>
 
-#include "common/policy/policy.h"
+#include "spoa/guard/guard.h"
 
-struct lease_shared; /* a policy and the number of workers that still hold it */
+struct lease_shared; /* a policy, its guard, and the number of workers that still hold them */
 
 /* The publisher's side. released is called on whichever thread lets go last and must only wake the publisher, who then calls
  * lease_reap: taking a large policy apart is no work for a worker. */
@@ -21,6 +21,7 @@ struct lease_source {
 struct lease {
     struct lease_shared *shared;
     const struct policy *policy;
+    const struct guard *guard; /* its parts change under the hands of all who use them */
     size_t n_requests;
     bool retired; /* a newer policy has replaced it */
     uint64_t number;        /* of the policies that this slot has had: 1, 2, ... */
@@ -36,10 +37,12 @@ struct lease_slot {
 
 void lease_slot_init(struct lease_slot *slot);
 
-/* Publisher's thread. Takes the policy over and offers it to all n slots; a policy that a worker had not picked up yet is let go.
- * Wake the workers afterwards. False when memory is refused: nothing has changed, the policy is still the caller's. */
-MUSTUSE bool lease_publish(struct lease_source *source, struct lease_slot *const slots[], size_t n, struct policy *policy);
-/* Publisher's thread: frees the policies that nobody holds. */
+/* Publisher's thread. Takes the policy and its guard over and offers them to all n slots; a policy that a worker had not picked up yet is let go.
+ * Wake the workers afterwards. False when memory is refused: nothing has changed, both are still the caller's. */
+MUSTUSE bool lease_publish(struct lease_source *source, struct lease_slot *const slots[], size_t n, struct policy *policy, struct guard *guard);
+/* Publisher's thread: the guard of the policy that was published last; NULL before the first one. */
+const struct guard *lease_newest_guard(const struct lease_source *source);
+/* Publisher's thread: frees the policies that nobody holds, with their guards. */
 void lease_reap(struct lease_source *source);
 /* Publisher's thread: policies that are not freed yet. */
 size_t lease_n_published(const struct lease_source *source);

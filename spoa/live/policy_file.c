@@ -18,13 +18,24 @@ static void reap(struct policy_file *f)
     atomic_store(&f->n_in_memory, lease_n_published(&f->source));
 }
 
+static const char *what_stays(const struct policy_file *f)
+{
+    return atomic_load(&f->version) != 0 ? "the policy in force stays" : "no policy is in force, every request is refused";
+}
+
 static bool publish(struct policy_file *f, struct policy *policy)
 {
     int64_t version = policy->version;
-    f->before(f->ctx, policy);
-    if (!lease_publish(&f->source, f->slots, f->n_slots, policy)) {
+    struct guard *guard = NULL;
+    struct err e;
+    err_clear(&e);
+    bool ok = f->before(f->ctx, policy, &guard, &e);
+    if (ok && !lease_publish(&f->source, f->slots, f->n_slots, policy, guard))
+        ok = err_set(&e, ERR_NO_MEMORY, "", "no memory to publish it");
+    if (!ok) {
+        guard_free(&guard);
         policy_free(&policy);
-        log_event(LOG_LEVEL_ERROR, "policy_refused", "%s: no memory to publish it; the policy in force stays", f->path);
+        log_event(LOG_LEVEL_ERROR, "policy_refused", "%s: %s; %s", f->path, e.text, what_stays(f));
         return false;
     }
     atomic_store(&f->version, version);
@@ -85,8 +96,7 @@ bool policy_file_load(struct policy_file *f)
         ok = publish(f, policy);
     } else {
         log_faults(f->path, &errors, LOG_LEVEL_ERROR, "policy_error");
-        log_event(LOG_LEVEL_ERROR, "policy_refused", "%s: %zu faults; %s", f->path, errors.n + errors.n_dropped,
-                  atomic_load(&f->version) != 0 ? "the policy in force stays" : "no policy is in force, every request is refused");
+        log_event(LOG_LEVEL_ERROR, "policy_refused", "%s: %zu faults; %s", f->path, errors.n + errors.n_dropped, what_stays(f));
     }
     remember(f, ok, &errors);
     atomic_fetch_add(ok ? &f->n_loaded : &f->n_refused, 1);
@@ -130,7 +140,7 @@ static void async_start(struct policy_file *f, struct ev_async *watcher, void (*
 }
 
 bool policy_file_init(struct policy_file *f, const char *path, const struct policy_options *options,
-                      struct lease_slot *const *slots, size_t n_slots, void (*before)(void *ctx, const struct policy *policy),
+                      struct lease_slot *const *slots, size_t n_slots, bool (*before)(void *ctx, const struct policy *policy, struct guard **guard, struct err *e),
                       void (*published)(void *ctx), void *ctx, struct err *e)
 {
     memset(f, 0, sizeof *f);

@@ -14,7 +14,7 @@ struct policy_file {
     struct policy_options options;
     struct lease_slot *const *slots; /* one a worker */
     size_t n_slots;
-    void (*before)(void *ctx, const struct policy *policy); /* a policy is about to be published: make room for its state */
+    bool (*before)(void *ctx, const struct policy *policy, struct guard **guard, struct err *e);
     void (*published)(void *ctx);                          /* wake the workers */
     void *ctx;
 
@@ -34,9 +34,10 @@ struct policy_file {
 };
 
 /* path, slots and the deployment of options must outlive the feed; the time of options is that of each load. before and published are called
- * with ctx, on whichever thread loads. */
+ * with ctx, on whichever thread loads. before: a policy is about to be published, make its guard (which the feed takes over) and room for its state; false,
+ * and nothing has changed: the policy is refused for what e says. */
 MUSTUSE bool policy_file_init(struct policy_file *f, const char *path, const struct policy_options *options,
-                              struct lease_slot *const *slots, size_t n_slots, void (*before)(void *ctx, const struct policy *policy),
+                              struct lease_slot *const *slots, size_t n_slots, bool (*before)(void *ctx, const struct policy *policy, struct guard **guard, struct err *e),
                               void (*published)(void *ctx), void *ctx, struct err *e);
 /* Loads once on the caller's thread (faults are logged; false when the file was refused), then starts the thread. */
 bool policy_file_load(struct policy_file *f);

@@ -4,11 +4,6 @@
 
 _Static_assert(RATE_CALLS_MAX >= POLICY_SITE_WIDE_MAX + POLICY_LIMITED_RULES_MAX, "one command carries all rules of a request");
 
-static uint32_t seconds_up(uint64_t ms)
-{
-    return (uint32_t) ((ms + 999) / 1000);
-}
-
 static uint64_t now_ms(const struct request *r)
 {
     return clock_mono_us(r->context->settings.clock) / 1000;
@@ -189,7 +184,7 @@ static enum step_result judge(struct request *r, bool asked)
         return request_fail(r, METRIC_INTERNAL);
     r->verdict.rate_rule = j.refusing != NULL ? j.refusing : j.closed != NULL ? j.closed : j.shadow;
     if (j.worst != NULL)
-        return request_refuse(r, DECISION_RATE_LIMITED, KIND_RATE_LIMITED, seconds_up(j.worst->verdict.retry_after_ms));
+        return request_refuse(r, DECISION_RATE_LIMITED, KIND_RATE_LIMITED, rate_seconds_up(j.worst->verdict.retry_after_ms));
     if (j.closed != NULL)
         return request_refuse(r, DECISION_UNAVAILABLE, KIND_UNAVAILABLE, 1);
     return pass(r);

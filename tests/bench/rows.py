@@ -59,6 +59,23 @@ FRONT_SETTINGS = {
 }
 
 
+# What a page of another origin adds, and what realistic.json is given for it: each part of it does its work on every request.
+PAGE_HEADERS = {"Origin": "https://www.shop.example"}
+PAGE_GLOBAL = {
+    "backstop": {"limit": 1000000, "period": "1s"},
+    "cors_policies": {
+        "web": {
+            "origins": ["https://www.shop.example", "https://m.shop.example"],
+            "methods": ["GET", "PUT"],
+            "exposed_headers": ["retry-after"],
+            "credentials": True,
+        }
+    },
+    "locale": {"enabled": True, "supported": ["en", "de", "sv"], "default": "en"},
+}
+PAGE_RULE = {"id": "for-pages", "expression": "true", "settings": {"cors_policy": "web"}}
+
+
 class Row(NamedTuple):
     """One side: a server of sides.py under load. over: the rows whose CPU per request its own is divided by, round by round.
     latency: its time to answer is measured too."""
@@ -73,18 +90,21 @@ class Row(NamedTuple):
     needs_store: bool = False
 
     def headers(self):
-        return HEADERS | FRONT_HEADERS if self.server == "front" else HEADERS
+        return HEADERS | {"front": FRONT_HEADERS, "page": PAGE_HEADERS}.get(self.server, {})
 
 
 ROWS = [
     Row("plain-3.2", "plain HAProxy 3.2", "plain", "3.2", "catalogue", latency=True),
     Row("bare-3.2", "edge 3.2, no rules", "bare", "3.2", "catalogue", ("plain-3.2",)),
-    Row("realistic-3.2", "edge 3.2, realistic", "realistic", "3.2", "catalogue", ("plain-3.2",), latency=True),
+    Row("unruled-3.2", "edge 3.2, realistic without header rules", "unruled", "3.2", "catalogue", ("plain-3.2",)),
+    Row("realistic-3.2", "edge 3.2, realistic", "realistic", "3.2", "catalogue", ("plain-3.2", "unruled-3.2"), latency=True),
+    Row("page-3.2", "edge 3.2, realistic with CORS, locale and backstop", "page", "3.2", "catalogue", ("plain-3.2", "realistic-3.2")),
     Row("front-3.2", "edge 3.2, realistic, clients known by a CDN's headers", "front", "3.2", "catalogue", ("plain-3.2",), latency=True),
     Row("api-3.2", "edge 3.2, realistic, the API with pages of its own", "realistic", "3.2", "api", ("plain-3.2",)),
     Row("operations-3.2", "edge 3.2, realistic, five header operations", "realistic", "3.2", "account", ("plain-3.2",)),
     Row("plain-3.4", "plain HAProxy 3.4", "plain", "3.4", "catalogue"),
     Row("realistic-3.4", "edge 3.4, realistic", "realistic", "3.4", "catalogue", ("plain-3.4",)),
+    Row("page-3.4", "edge 3.4, realistic with CORS, locale and backstop", "page", "3.4", "catalogue", ("plain-3.4", "realistic-3.4")),
     Row("front-3.4", "edge 3.4, realistic, clients known by a CDN's headers", "front", "3.4", "catalogue", ("plain-3.4",)),
     Row("operations-3.4", "edge 3.4, realistic, five header operations", "realistic", "3.4", "account", ("plain-3.4",)),
     Row("unrecorded-3.2", "edge 3.2, realistic, two agents, without records", "unrecorded", "3.2", "catalogue", ("plain-3.2",)),

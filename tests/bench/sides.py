@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from edge import BINARY, HAPROXY, ROOT, Edge, Ports, poll
 from private_valkey import Valkey
-from rows import FRONT_SETTINGS, HEADERS, HOST, REQUESTS
+from rows import FRONT_SETTINGS, HEADERS, HOST, PAGE_GLOBAL, PAGE_RULE, REQUESTS
 
 HERE = ROOT / "tests/bench"
 POLICY = json.loads((HERE / "realistic.json").read_text())
@@ -297,6 +297,13 @@ class Stage:
 
     def start_bare(self, version):
         return self.start_edge(version, POLICY | {"config_rules": [], "rate_limit_rules": [], "request_header_rules": []})
+
+    def start_unruled(self, version):
+        return self.start_edge(version, POLICY | {"request_header_rules": []})
+
+    def start_page(self, version):
+        more = {"global": POLICY["global"] | PAGE_GLOBAL, "config_rules": [*POLICY["config_rules"][:-1], PAGE_RULE]}
+        return self.start_edge(version, POLICY | more)
 
     def start_realistic(self, version):
         return self.start_edge(version, POLICY)

@@ -27,6 +27,7 @@ static void set_up(void)
     struct err e;
     struct errlist errors, warnings;
     struct policy *policy = NULL;
+    struct guard *guard = NULL;
     struct lease_slot *const slots[] = {&context.lease_slot};
     err_clear(&e);
     GUARANTEE(rate_store_new(&store, 1000, &e));
@@ -36,7 +37,7 @@ static void set_up(void)
     source.released = released;
     GUARANTEE(errlist_init(&errors, 0) && errlist_init(&warnings, 0));
     GUARANTEE(policy_load("tests/cases/request/policy.json", &policy_options_any, &policy, &errors, &warnings));
-    GUARANTEE(lease_publish(&source, slots, 1, policy) && lease_refresh(&context.lease_slot));
+    GUARANTEE(guard_new(&guard, policy, NULL, &e) && lease_publish(&source, slots, 1, policy, guard) && lease_refresh(&context.lease_slot));
     errlist_release(&errors);
     errlist_release(&warnings);
 }

@@ -68,7 +68,11 @@ static bool greet(struct spop_conn *c, uint32_t frame_max)
 bool notify_bench_publish_policy(struct notify_bench *b, struct policy *policy)
 {
     struct lease_slot *const slots[] = {&b->context.lease_slot};
-    return lease_publish(&b->source, slots, 1, policy) && lease_refresh(&b->context.lease_slot);
+    struct guard *guard = NULL;
+    struct err e;
+    err_clear(&e);
+    return guard_new(&guard, policy, lease_newest_guard(&b->source), &e) && lease_publish(&b->source, slots, 1, policy, guard) &&
+           lease_refresh(&b->context.lease_slot);
 }
 
 bool notify_bench_publish(struct notify_bench *b, const char *policy_file)

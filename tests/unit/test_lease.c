@@ -25,6 +25,14 @@ static struct policy *load(void)
     return p;
 }
 
+static bool publish(struct lease_source *source, struct lease_slot *const slots[], size_t n, struct policy *policy)
+{
+    struct guard *guard = NULL;
+    struct err e;
+    err_clear(&e);
+    return guard_new(&guard, policy, lease_newest_guard(source), &e) && lease_publish(source, slots, n, policy, guard);
+}
+
 static void before_the_first_policy_there_is_no_lease(void)
 {
     struct lease_slot slot;
@@ -39,12 +47,12 @@ static void a_request_keeps_its_policy_while_newer_ones_come(void)
     struct lease_slot slot, *const slots[] = {&slot};
     lease_slot_init(&slot);
     struct policy *first = load(), *second = load();
-    CU_ASSERT(lease_publish(&source, slots, 1, first));
+    CU_ASSERT(publish(&source, slots, 1, first));
     CU_ASSERT(lease_refresh(&slot));
     struct lease *held = lease_take(&slot);
     CU_ASSERT_PTR_EQUAL(held->policy, first);
 
-    CU_ASSERT(lease_publish(&source, slots, 1, second));
+    CU_ASSERT(publish(&source, slots, 1, second));
     CU_ASSERT(lease_refresh(&slot));
     lease_reap(&source);
     CU_ASSERT_EQUAL(lease_n_published(&source), 2);
@@ -69,8 +77,8 @@ static void a_policy_that_no_worker_picked_up_is_let_go(void)
     struct lease_slot a, b, *const slots[] = {&a, &b};
     lease_slot_init(&a);
     lease_slot_init(&b);
-    CU_ASSERT(lease_publish(&source, slots, 2, load()));
-    CU_ASSERT(lease_publish(&source, slots, 2, load()));
+    CU_ASSERT(publish(&source, slots, 2, load()));
+    CU_ASSERT(publish(&source, slots, 2, load()));
     lease_reap(&source);
     CU_ASSERT_EQUAL(lease_n_published(&source), 1);
     lease_slot_release(&a);
@@ -115,11 +123,11 @@ static void workers_and_publisher_never_meet_a_freed_policy(void)
         workers[i].stop = &stop;
         slots[i] = &workers[i].slot;
     }
-    CU_ASSERT_FATAL(lease_publish(&source, slots, WORKERS, load()));
+    CU_ASSERT_FATAL(publish(&source, slots, WORKERS, load()));
     for (size_t i = 0; i < WORKERS; i++)
         CU_ASSERT_FATAL(pthread_create(&threads[i], NULL, race_worker, &workers[i]) == 0);
     for (int i = 0; i < PUBLICATIONS; i++) {
-        CU_ASSERT(lease_publish(&source, slots, WORKERS, load()));
+        CU_ASSERT(publish(&source, slots, WORKERS, load()));
         lease_reap(&source);
     }
     atomic_store(&stop, true);
