@@ -5,8 +5,11 @@
 #include "common/http/headers.h"
 #include "common/http/response_edit.h"
 
-/* Bytes of the names of one list, joined. A browser reads no longer lists than servers send; what all lists take together fits the response's edit. */
-enum { CORS_JOINED_MAX = 4096 };
+/* Names of one list; bytes of the allowed methods or request headers, joined, which stand on nothing but the edge's own empty answers; of the
+ * exposed headers, which the upstream's responses have to make room for (RESPONSE_ROOM_BYTES); of an origin. */
+enum { CORS_NAMES_MAX = 100, CORS_JOINED_MAX = 4096, CORS_EXPOSED_MAX = 1024, CORS_ORIGIN_MAX = 255 };
+/* The most that a response's edit holds of a policy, names and their overhead included: on any response, on a preflight's answer. */
+enum { CORS_RESPONSE_MAX = CORS_ORIGIN_MAX + CORS_EXPOSED_MAX + 4 * 64, CORS_PREFLIGHT_MAX = CORS_ORIGIN_MAX + 2 * CORS_JOINED_MAX + 6 * 64 };
 
 struct cors_policy {
     struct str name;
@@ -36,7 +39,8 @@ bool cors_is_preflight(struct str method, const struct headers *h);
  * Fetch never asks about (GET, HEAD, POST; case counts), and every name of Access-Control-Request-Headers is listed (case does not count) or covered by "*". Else it is refused: no
  * Access-Control-* at all, and Vary: Origin as above.
  *
- * More than one Origin, an empty one and "null" are no allowed origin of a list. Values are borrowed from the policy. Any bytes may come; the cost is bounded by the policy's lists. */
+ * More than one Origin, an empty one and "null" are no allowed origin of a list. More than CORS_NAMES_MAX items in Access-Control-Request-Headers, and
+ * more than one Access-Control-Request-Method, are none that a browser sends, and refused. Values are borrowed from the policy. Any bytes may come; the cost is bounded by the policy's lists. */
 void cors_respond(const struct cors_policy *p, const struct headers *h, bool preflight, struct response_edit *out);
 
 #endif

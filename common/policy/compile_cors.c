@@ -1,8 +1,13 @@
 /* CORS policies of a document. */
 #include "common/policy/compile_priv.h"
+#include "common/policy/limits_priv.h"
 #include "common/policy/shapes_priv.h"
+#include "common/policy/wire_max_priv.h"
 
-enum { POLICIES_MAX = 100, ENTRIES_MAX = 100, MAX_AGE_MAX_MS = 24 * 60 * 60 * 1000 };
+enum { POLICIES_MAX = 100, MAX_AGE_MAX_MS = 24 * 60 * 60 * 1000, SECONDS_TEXT_MAX = 8 };
+enum { CHALLENGE_MAX = 256 }; /* WWW-Authenticate */
+_Static_assert(LIMIT_HEADERS_MAX + CORS_RESPONSE_MAX + CHALLENGE_MAX <= RESPONSE_ROOM_BYTES, "all that is added to an upstream's response finds room on it");
+_Static_assert((int) CORS_PREFLIGHT_MAX <= (int) WIRE_VAR_RES_ADD_MAX && (int) RESPONSE_ROOM_BYTES <= (int) WIRE_VAR_RES_ADD_MAX, "all that is added to any response can be sent");
 
 static bool is_any(struct str s)
 {
@@ -31,9 +36,9 @@ static bool read_method(struct compile *c, const struct jx *j, struct str *text)
     return ok;
 }
 
-static const struct list_rules origin_rules = {.min = 1, .max = ENTRIES_MAX, .what = "origin", .read = read_origin};
-static const struct list_rules method_rules = {.max = ENTRIES_MAX, .what = "method", .read = read_method};
-static const struct list_rules header_rules = {.max = ENTRIES_MAX, .what = "header name", .read = compile_read_header_name};
+static const struct list_rules origin_rules = {.min = 1, .max = CORS_NAMES_MAX, .what = "origin", .read = read_origin};
+static const struct list_rules method_rules = {.max = CORS_NAMES_MAX, .what = "method", .read = read_method};
+static const struct list_rules header_rules = {.max = CORS_NAMES_MAX, .what = "header name", .read = compile_read_header_name};
 
 static bool has_any(const struct str_list *list)
 {
@@ -43,20 +48,67 @@ static bool has_any(const struct str_list *list)
     return false;
 }
 
-/* "*" stands for all, so it stands alone, and never with credentials. */
-static void check_any(const struct jx *list, const struct str_list *items, bool credentials)
+static void check_no_credentials(const struct jx *list, const struct str_list *items, bool credentials)
 {
-    if (!has_any(items))
-        return;
-    if (items->n > 1)
-        jx_fault(list, ERR_CONFLICT, "\"*\" stands for all: remove it, or the other entries");
-    if (credentials)
+    if (credentials && has_any(items))
         jx_fault(list, ERR_CONFLICT, "\"*\" is not allowed together with credentials: list each, or set credentials to false");
 }
 
-static void read_max_age(const struct jx *j, struct cors_policy *out)
+/* "*" stands for all, so it stands alone, and never with credentials. */
+static void check_any(const struct jx *list, const struct str_list *items, bool credentials)
+{
+    if (has_any(items) && items->n > 1)
+        jx_fault(list, ERR_CONFLICT, "\"*\" stands for all: remove it, or the other entries");
+    check_no_credentials(list, items, credentials);
+}
+
+/* Of request headers "*" stands for all but one (Fetch, "CORS non-wildcard request-header name"). */
+static void check_any_request_header(const struct jx *list, const struct str_list *items, bool credentials)
+{
+    bool others = false;
+
+    for (size_t i = 0; i < items->n; i++)
+        others = others || !(is_any(items->items[i]) || str_eq(items->items[i], STR("authorization")));
+    if (has_any(items) && others)
+        jx_fault(list, ERR_CONFLICT,
+                 "\"*\" stands for all request headers but authorization: remove it, or every other entry; [\"*\", \"authorization\"] is really all");
+    check_no_credentials(list, items, credentials);
+}
+
+/* What a response says of the list; nothing when it is empty. */
+static void join(struct compile *c, const struct jx *list, const struct str_list *items, size_t max, struct str *out)
+{
+    static const struct str between = {", ", 2};
+    size_t len = 0;
+    struct buf b;
+
+    if (items->n == 0)
+        return;
+    for (size_t i = 0; i < items->n; i++)
+        len += (i > 0 ? between.len : 0) + items->items[i].len;
+    if (len > max) {
+        jx_fault(list, ERR_LIMIT_EXCEEDED, "%zu bytes as one header, the names joined by \", \"; at most %zu are allowed: list fewer, or shorter ones", len,
+                 max);
+        return;
+    }
+    char *storage = arena_take_bytes(&c->policy->arena, len);
+    if (!storage) {
+        compile_no_memory(list);
+        return;
+    }
+    buf_init(&b, storage, len);
+    for (size_t i = 0; i < items->n; i++) {
+        if (i > 0)
+            buf_put(&b, between);
+        buf_put(&b, items->items[i]);
+    }
+    *out = buf_str(&b);
+}
+
+static void read_max_age(struct compile *c, const struct jx *j, struct cors_policy *out)
 {
     uint64_t ms;
+    struct buf text;
 
     if (!jx_duration_ms(j, 0, MAX_AGE_MAX_MS, &ms))
         return;
@@ -64,6 +116,14 @@ static void read_max_age(const struct jx *j, struct cors_policy *out)
         jx_fault(j, ERR_BAD_VALUE, "must be whole seconds: browsers are told nothing finer");
     out->has_max_age = true;
     out->max_age_s = (uint32_t) (ms / 1000);
+    char *storage = arena_take_bytes(&c->policy->arena, SECONDS_TEXT_MAX);
+    if (!storage) {
+        compile_no_memory(j);
+        return;
+    }
+    buf_init(&text, storage, SECONDS_TEXT_MAX);
+    buf_put_u64(&text, out->max_age_s);
+    out->max_age = buf_str(&text);
 }
 
 static void compile_cors_policy(struct compile *c, const struct jx *j, struct cors_policy *out)
@@ -80,11 +140,14 @@ static void compile_cors_policy(struct compile *c, const struct jx *j, struct co
     check_any(&origins, &out->origins, out->credentials);
     compile_list(c, &methods, &method_rules, &out->methods);
     check_any(&methods, &out->methods, out->credentials);
+    join(c, &methods, &out->methods, CORS_JOINED_MAX, &out->allow_methods);
     compile_list(c, &request_headers, &header_rules, &out->request_headers);
-    check_any(&request_headers, &out->request_headers, out->credentials);
+    check_any_request_header(&request_headers, &out->request_headers, out->credentials);
+    join(c, &request_headers, &out->request_headers, CORS_JOINED_MAX, &out->allow_headers);
     compile_list(c, &exposed_headers, &header_rules, &out->exposed_headers);
     check_any(&exposed_headers, &out->exposed_headers, out->credentials);
-    read_max_age(&max_age, out);
+    join(c, &exposed_headers, &out->exposed_headers, CORS_EXPOSED_MAX, &out->expose_headers);
+    read_max_age(c, &max_age, out);
     out->any_origin = has_any(&out->origins);
 }
 
@@ -129,6 +192,4 @@ void compile_cors_choice(struct compile *c, const struct jx *j, struct config_ru
     out->cors = map_get(&c->cors_policies, name);
     if (!out->cors)
         jx_fault(j, ERR_UNKNOWN_REFERENCE, "global.cors_policies has no policy \"%.*s\"", STR_ARG(str_cut_utf8(name, 64)));
-    else
-        compile_unsupported(c, j, "CORS policies");
 }

@@ -1,11 +1,8 @@
 /* The response headers that tell a client its limits. */
-#include "common/policy/policy.h"
+#include "common/policy/limits_priv.h"
 
 static const struct str policy_name = {"ratelimit-policy", sizeof "ratelimit-policy" - 1};
 static const struct str limit_name = {"ratelimit", sizeof "ratelimit" - 1};
-
-/* An item: a rule's id (at most 64 bytes, none that a quoted string would have to escape), two parameters of at most 20 digits, what stands between. */
-enum { ITEM_MAX = 128 };
 
 static uint64_t seconds_up(uint64_t ms)
 {
@@ -38,7 +35,7 @@ bool policy_limit_headers(const struct limit_report *reports, size_t n, struct a
 
     if (n == 0)
         return true;
-    if (!buf_take(&policies, n * ITEM_MAX, a) || !buf_take(&limits, n * ITEM_MAX, a))
+    if (!buf_take(&policies, n * LIMIT_ITEM_MAX, a) || !buf_take(&limits, n * LIMIT_ITEM_MAX, a))
         return false;
     for (size_t i = 0; i < n; i++) {
         const struct rate_rule *rule = reports[i].rule;

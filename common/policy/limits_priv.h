@@ -5,6 +5,9 @@
 #include "common/policy/policy.h"
 
 enum { LIMITS_NUMBER_MAX = 20 };
+/* An item of the headers that tell a client its limits: a rule's id (at most 64 bytes, none that a quoted string would have to escape), two parameters
+ * of at most 20 digits, what stands between. Both headers of all rules that a request can meet, with their names and overhead. */
+enum { LIMIT_ITEM_MAX = 128, LIMIT_HEADERS_MAX = 2 * ((POLICY_SITE_WIDE_MAX + POLICY_LIMITED_RULES_MAX) * LIMIT_ITEM_MAX + 64) };
 
 /* The value that part has in the request; number: room for one. An empty value is none, as for expressions' plain strings: it tells nobody apart.
  * Addresses and constants are no text and have none here. */

@@ -2,9 +2,9 @@
 #ifndef COMMON_POLICY_SHAPES_PRIV_H
 #define COMMON_POLICY_SHAPES_PRIV_H
 
-#include "common/base/str.h"
+#include "common/http/cors.h"
 
-enum { SHAPE_ORIGIN_MAX = 255, SHAPE_URL_MAX = 2048, SHAPE_LANGUAGE_MAX = 64 };
+enum { SHAPE_ORIGIN_MAX = CORS_ORIGIN_MAX, SHAPE_URL_MAX = 2048, SHAPE_LANGUAGE_MAX = 64 };
 
 /* An origin as browsers serialise it (RFC 6454 6.2): scheme://host or scheme://host:port, in lower case, without the scheme's own port. NULL when
  * it is one, else what is wrong with it. */

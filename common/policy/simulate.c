@@ -34,16 +34,9 @@ static enum decision identified(struct simulation *s, struct arena *a)
     return id.refused;
 }
 
-/* Fetch standard, "CORS-preflight request". */
-static bool is_preflight(const struct simulation *s)
-{
-    return str_eq(s->input.method, STR("OPTIONS")) && headers_count(&s->headers, STR("origin")) > 0 &&
-           headers_count(&s->headers, STR("access-control-request-method")) > 0;
-}
-
 static void answer_preflight(struct simulation *s)
 {
-    s->rejected = "preflight";
+    s->rejected = decision_name(DECISION_PREFLIGHT);
     s->status = 204;
 }
 
@@ -86,9 +79,12 @@ static bool decide(struct simulation *s, struct arena *a)
     s->reached = SIMULATE_CONFIG;
     if (!policy_config(s->policy, &s->view, a, &s->settings, &s->config_hits))
         return false;
+    const bool preflight = s->settings.cors && s->settings.block != BLOCK_BLOCK && cors_is_preflight(s->input.method, &s->headers);
+    if (s->settings.cors)
+        cors_respond(s->settings.cors, &s->headers, preflight, &s->response_edit);
     if (s->settings.block == BLOCK_BLOCK)
         reject(s, "block", KIND_FORBIDDEN);
-    else if (s->settings.cors && is_preflight(s))
+    else if (preflight)
         answer_preflight(s);
     else
         check_token(s);

@@ -23,8 +23,11 @@ struct simulate_options {
  * X-Edge-Client-IP, X-Forwarded-*, X-Request-Id; X-Edge-Geo-* and X-Edge-TLS-JA4 are of what the request says and the deployment has a source for.
  * Names are lower case, a value is an array when a name stands there more than once.
  *
- * There is no clock: a limit counts whatever its expires_at. All is complete in this build but for two: response_headers are without those of CORS
- * (a preflight is answered, but with no Access-Control-*), and locale is always null: no locale is chosen, and edge.locale is empty.
+ * response_headers are those that the edge adds: to its own answer, or to the upstream's, which they then stand beside (of a CORS policy: in place of every
+ * Access-Control-* there).
+ *
+ * There is no clock: a limit counts whatever its expires_at. All is complete in this build but for one: locale is always null: no locale is chosen,
+ * and edge.locale is empty.
  *
  * "explain": {"config_rules", "rate_limit_rules", "request_header_rules": one entry for each rule of the document, in order; none where the request was
  *   answered before that phase: {"id", "enabled", "result": true|false|"error", or null when disabled, "condition": what expr_explain says, or null};

@@ -30,6 +30,7 @@ struct simulation {
     struct limit_choice limits;
     struct rule_hits quiet_limits; /* matched, but are not among limits: they count answers, or refused the request for want of their key */
     struct header_edit edit;
+    struct response_edit response_edit;
     const struct issuer *verified_by; /* NULL: no token was verified */
     const char *rejected;             /* NULL: forwarded */
     int status;                       /* of the answer; 0: forwarded */

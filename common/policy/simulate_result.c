@@ -209,12 +209,14 @@ static json_t *response_headers(const struct simulation *s)
     json_t *out = json_object();
     bool ok = true;
 
-    if (s->rejected)
+    if (s->rejected) {
         ok = simulate_put(out, "cache-control", json_string("no-store"));
-    if (s->answer) {
-        ok = simulate_put(out, "content-type", simulate_text(s->answer->content_type)) && ok;
         ok = simulate_put(out, "x-content-type-options", json_string("nosniff")) && ok;
     }
+    if (s->answer)
+        ok = simulate_put(out, "content-type", simulate_text(s->answer->content_type)) && ok;
+    for (size_t i = 0; i < s->response_edit.n_added; i++)
+        ok = put_header(out, s->response_edit.added[i].name, s->response_edit.added[i].value) && ok;
     if (s->challenge)
         ok = simulate_put(out, "www-authenticate", json_string(s->challenge)) && ok;
     return simulate_finished(out, ok);

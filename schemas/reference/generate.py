@@ -264,6 +264,7 @@ OF_SNAPSHOTS = ("ENVELOPE", "KEYS", "VERIFIED_BOTS")
 TABLES["policy-objects"] = lambda: object_tables(lambda o: o not in OF_TESTS + OF_SNAPSHOTS)
 TABLES["snapshot-objects"] = lambda: object_tables(lambda o: o in OF_SNAPSHOTS)
 TABLES["test-objects"] = lambda: object_tables(lambda o: o in OF_TESTS)
+TABLES["cors-objects"] = lambda: object_tables(lambda o: o == "CORS_POLICY")
 TABLES["op-object"] = lambda: object_tables(lambda o: o in ("HEADER_RULE", "OP", "FORWARD"))
 
 

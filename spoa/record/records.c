@@ -13,10 +13,10 @@ void records_init(struct records *r, const struct records_options *options)
     r->options = *options;
 }
 
-/* Whoever was refused, would have been, or met a fault is always found. */
+/* Whoever was refused, would have been, or met a fault is always found. A preflight is no refusal, whatever it was told. */
 static bool is_sampled(const struct outcome *outcome)
 {
-    return outcome->decision == DECISION_ALLOW && outcome->status < 500;
+    return (outcome->decision == DECISION_ALLOW || outcome->decision == DECISION_PREFLIGHT) && outcome->status < 500;
 }
 
 /* The rate a line is written at, RATE_WHOLE for one that always is; false: it is not written. */

@@ -7,6 +7,7 @@
 
 enum {
     OK_ROOM = 16,
+    PREFLIGHT_STATUS = 204,
     UPSTREAM_TIMEOUT_MS = 30000, /* haproxy.cfg's own */
 };
 
@@ -45,6 +46,10 @@ static const struct template *template_of(const struct request *r)
 
 static bool put_answer(struct buf *b, struct request *r)
 {
+    if (r->verdict.preflight) {
+        set_STATUS(b, PREFLIGHT_STATUS);
+        return true;
+    }
     const struct template *t = template_of(r);
     struct str body = STR(fallback_body), type = STR(fallback_type);
     if (t != NULL) {
@@ -153,6 +158,8 @@ static bool put_response_edit(struct buf *b, struct request *r)
 
     if (!response_edit_lists(&r->response_edit, &r->arena, &deleted, &added))
         return false;
+    if (r->response_edit.cors)
+        set_CORS(b, 1);
     if (deleted.len > 0)
         set_RES_DEL(b, deleted);
     if (added.len > 0)
@@ -178,20 +185,39 @@ static bool ack_try(struct request *r)
     return spop_ack_close(&r->pending);
 }
 
+/* Once the config phase has run, a response says who may read it, whoever makes it: the edge, HAProxy by itself later on, or the upstream. */
+static void add_cors(struct request *r)
+{
+    if (r->has_settings && r->settings.cors != NULL)
+        cors_respond(r->settings.cors, &r->headers, r->verdict.preflight, &r->response_edit);
+}
+
+/* The answer in place of one that did not fit, with as little as possible. A browser can read it, if that fits. */
+static bool ack_try_small(struct request *r)
+{
+    r->policy = NULL;
+    r->verdict.page = NULL;
+    r->verdict.preflight = false;
+    r->verdict.rate_rule = NULL;
+    r->config_hits.n = r->header_hits.n = 0;
+    request_limits_forget(&r->limits);
+    response_edit_clear(&r->response_edit);
+    add_cors(r);
+    if (ack_try(r))
+        return true;
+    response_edit_clear(&r->response_edit);
+    return ack_try(r);
+}
+
 void request_reply(struct request *r)
 {
     /* What is refused before PIN is still answered with the current policy's template. */
     request_pin(r);
-    if (!ack_try(r)) {
-        request_fail(r, METRIC_ACK_TOO_LARGE);
-        r->policy = NULL;
-        r->verdict.page = NULL;
-        response_edit_clear(&r->response_edit);
-        r->config_hits.n = r->header_hits.n = 0;
-        request_limits_forget(&r->limits);
-        r->verdict.rate_rule = NULL;
-        if (!ack_try(r))
-            spop_conn_fail(r->pending.conn, SPOP_STATUS_RESOURCE, "the smallest answer does not fit a frame of %zu bytes",
-                           spop_conn_frame_max(r->pending.conn));
-    }
+    add_cors(r);
+    if (ack_try(r))
+        return;
+    request_fail(r, METRIC_ACK_TOO_LARGE);
+    if (!ack_try_small(r))
+        spop_conn_fail(r->pending.conn, SPOP_STATUS_RESOURCE, "the smallest answer does not fit a frame of %zu bytes",
+                       spop_conn_frame_max(r->pending.conn));
 }

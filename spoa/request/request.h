@@ -59,7 +59,8 @@ struct request_args {
 /* How a request ends. kind is meaningful unless decision lets it pass. */
 struct verdict {
     enum decision decision;
-    bool answer; /* the edge answers with kind's template; false: forward */
+    bool answer;    /* the edge answers with kind's template; false: forward */
+    bool preflight; /* it answers 204 with nothing but headers: kind and what belongs to it have no meaning */
     enum kind kind;
     uint32_t retry_after_s;
     const struct rate_rule *rate_rule; /* that refused, or would have */

@@ -30,10 +30,12 @@ POLICY = policy(
         config_rule("seen", under("/would_block/"), block="log"),
         config_rule("slow", under("/delay/"), upstream_timeout="200ms"),
         config_rule("small", under("/body_limit/"), body_limit=10),
+        config_rule("web", under("/preflight/"), cors_policy="web"),
     ],
     limits=[limit_rule("once", under("/rate_limited/"), limit=1, period="24h", burst=1)],
 )
 POLICY["global"]["defaults"]["body_read_timeout"] = "1s"
+POLICY["global"]["cors_policies"] = {"web": {"origins": ["https://app.example"]}}
 
 
 class HoldingUpstream(Holding, FaultyUpstream):
@@ -122,6 +124,10 @@ def body_timeout(case):
     return getattr(outcome, "status", 408)
 
 
+def preflight(case):
+    return case.ask("OPTIONS", headers=[*CLIENT, ("Origin", "https://app.example"), ("Access-Control-Request-Method", "GET")])
+
+
 # decision: how a request ends in it, and the status it then has.
 RECIPES = {
     "allow": (lambda case: case.ask(), 200),
@@ -139,6 +145,7 @@ RECIPES = {
     "upstream_timeout": (lambda case: case.ask(target=f"/delay/5000{case.target}"), 504),
     "upstream_tls": (lambda case: case.ask(), 502),
     "upstream_error": (lambda case: case.ask(target=f"/garbage{case.target}"), 502),
+    "preflight": (preflight, 204),
 }
 # Decisions that no request can end in while an agent refuses to serve what leads to them: the policy, and where it is refused.
 REFUSED = {

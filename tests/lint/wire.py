@@ -209,6 +209,8 @@ def check_answers(wire, lines):
     pairs = [rule.groups() for rule in rules if rule]
     good = {a for a, b in pairs if a == b} == wanted and len(pairs) == len(wanted)
     check(good, f"haproxy.cfg: return rules for {pairs}, schemas/kinds.def has {sorted(wanted)}")
+    preflight = f"http-request return status 204 if {{ var(txn.edge.status) -m int 204 }} {wire.has_ok}"
+    check(lines.count(preflight) == 1, f"haproxy.cfg: a preflight is not answered by: {preflight}")
     returns = [line for line in lines if " return " in line]
     check(all(line.endswith(wire.has_ok) and "||" not in line for line in returns), "haproxy.cfg: an answer does not look at `ok`")
     last = re.match(body, lines[-1])
@@ -299,7 +301,9 @@ def check_readme(config, stages, n_fields):
 
 
 def check_bounds(config):
-    """The agent leaves out an upstream timeout that is haproxy.cfg's own, and the pause in a body begins as the policy's default."""
+    """What is added to responses finds the room that haproxy.cfg keeps. The agent leaves out an upstream timeout that is haproxy.cfg's own, and the pause in a body begins as the policy's default."""
+    room = re.search(r"\bRESPONSE_ROOM_BYTES = (\d+)", read("common/http/response_edit.h"))
+    check(f"\n    tune.maxrewrite {room and room[1]}\n" in config, "haproxy.cfg: tune.maxrewrite is not RESPONSE_ROOM_BYTES of common/http/response_edit.h")
     own = re.search(r"^    timeout server (\d+)s$", "\n".join(sections(config, {"defaults"})[("defaults", "upstream")]), re.M)
     agent = re.search(r"\bUPSTREAM_TIMEOUT_MS = (\d+)", read("spoa/request/reply.c"))
     policy = re.search(r"\bTIMEOUT_DEFAULT_MS = (\d+) \* 1000", read("common/policy/compile_global.c"))

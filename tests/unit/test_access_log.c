@@ -262,10 +262,11 @@ static const struct {
     {"allow", "Request-1", 500, 2724, true, false},   {"allow", "Request-1", 999, 2724, true, false},
     {"allow", "Request-1", 999, 9999, true, false},   {"would_block", "Request-1", 200, 0, true, false},
     {"block", "Request-1", 403, 0, true, false},      {"rate_limited", "Request-1", 429, 0, true, false},
+    {"preflight", "id", 204, 47, true, true},         {"preflight", "id", 204, 46, false, false},
     {"path", "Request-1", 400, 0, true, false},       {"unavailable", "Request-1", 503, 0, true, false},
 };
 
-static void only_allowed_requests_below_500_are_sampled_by_their_ids_hash_and_all_are_counted(void)
+static void only_allowed_requests_below_500_and_preflights_are_sampled_by_their_ids_hash_and_all_are_counted(void)
 {
     for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
         struct agent_rig rig;
@@ -369,7 +370,7 @@ void test_access_log_register(void)
     CU_add_test(s, "what cannot be read is counted, but HAProxy's word that it dropped some is no record",
                 what_cannot_be_read_is_counted_but_haproxys_word_that_it_dropped_some_is_no_record);
     CU_add_test(s, "only allowed requests below 500 are sampled, by their id's hash, and all are counted",
-                only_allowed_requests_below_500_are_sampled_by_their_ids_hash_and_all_are_counted);
+                only_allowed_requests_below_500_and_preflights_are_sampled_by_their_ids_hash_and_all_are_counted);
     CU_add_test(s, "a line that nobody can choose about is written and stands for itself",
                 a_line_that_nobody_can_choose_about_is_written_and_stands_for_itself);
     CU_add_test(s, "each line has the time that its record came", each_line_has_the_time_that_its_record_came);

@@ -152,6 +152,48 @@ static void a_decision_too_large_for_an_ack_is_answered_unavailable(void)
     notify_bench_release(&bench);
 }
 
+static const struct str cors_origin = {"https://a.example", sizeof "https://a.example" - 1};
+
+/* A request whose CORS policy allows any page of one origin. */
+static void begin_with_cors(struct cors_policy *policy)
+{
+    *policy = (struct cors_policy){.origins = {&cors_origin, 1}};
+    request_begin();
+    request.settings.cors = policy;
+}
+
+static void a_browser_can_read_that_a_decision_was_too_large(void)
+{
+    static char bytes[REQUEST_ACK_MAX];
+    struct cors_policy policy;
+    CU_ASSERT_FATAL(set_up_bench(NULL));
+    begin_with_cors(&policy);
+    response_edit_add(&request.response_edit, STR("x-a"), (struct str){bytes, sizeof bytes});
+    json_t *answer = request_answer();
+    CU_ASSERT_EQUAL(json_integer_value(json_object_get(json_object_get(answer, "variables"), "status")), 503);
+    CU_ASSERT(has(answer, "cors"));
+    CU_ASSERT(has_list(answer, "res_add", "access-control-allow-origin", "https://a.example"));
+    json_decref(answer);
+    notify_bench_release(&bench);
+}
+
+/* What a policy says is no reason to give no answer. */
+static void where_not_even_cors_fits_the_answer_goes_without_it(void)
+{
+    static char bytes[REQUEST_ACK_MAX];
+    struct cors_policy policy;
+    CU_ASSERT_FATAL(set_up_bench(NULL));
+    CU_ASSERT_FATAL(notify_bench_connect(&bench, 1024));
+    begin_with_cors(&policy);
+    policy.expose_headers = (struct str){bytes, CORS_EXPOSED_MAX};
+    json_t *answer = request_answer();
+    CU_ASSERT_EQUAL(json_integer_value(json_object_get(json_object_get(answer, "variables"), "status")), 503);
+    CU_ASSERT_FALSE(has(answer, "cors") || has(answer, "res_add"));
+    CU_ASSERT(has(answer, "ok"));
+    json_decref(answer);
+    notify_bench_release(&bench);
+}
+
 /* Longer and longer, over every edge: what an ACK can do without goes before the decision does. */
 static void what_an_ack_can_do_without_never_costs_the_decision(void)
 {
@@ -240,6 +282,8 @@ void test_reply_register(void)
     CU_add_test(s, "the response is edited, whoever makes it", the_response_is_edited_whoever_makes_it);
     CU_add_test(s, "the verdict's own page answers", the_verdicts_own_page_answers);
     CU_add_test(s, "a decision too large for an ACK is answered unavailable", a_decision_too_large_for_an_ack_is_answered_unavailable);
+    CU_add_test(s, "a browser can read that a decision was too large", a_browser_can_read_that_a_decision_was_too_large);
+    CU_add_test(s, "where not even CORS fits, the answer goes without it", where_not_even_cors_fits_the_answer_goes_without_it);
     CU_add_test(s, "what an ACK can do without never costs the decision", what_an_ack_can_do_without_never_costs_the_decision);
     CU_add_test(s, "the longest record fits its variable", the_longest_record_fits_its_variable);
     CU_add_test(s, "a small frame gets the decision without what does not fit", a_small_frame_gets_the_decision_without_what_does_not_fit);

@@ -1,0 +1,112 @@
+/* Decides CORS: what a response, and an answer to a preflight, says about who may read it. */
+#include "common/http/cors.h"
+
+static const struct str any = {"*", 1};
+
+/* The entry; NULL: there is none. */
+static const struct str *find(const struct str_list *list, struct str item)
+{
+    for (size_t i = 0; i < list->n; i++)
+        if (str_eq(list->items[i], item))
+            return &list->items[i];
+    return NULL;
+}
+
+static bool has_nocase(const struct str_list *list, struct str item)
+{
+    for (size_t i = 0; i < list->n; i++)
+        if (str_eq_nocase(list->items[i], item))
+            return true;
+    return false;
+}
+
+/* The value of a header that stands there once. */
+static bool get_single(const struct headers *h, struct str name, struct str *value)
+{
+    return headers_count(h, name) == 1 && headers_get(h, name, value);
+}
+
+bool cors_is_preflight(struct str method, const struct headers *h)
+{
+    struct str value;
+
+    return str_eq(method, STR("OPTIONS")) && headers_get(h, STR("origin"), &value) && headers_get(h, STR("access-control-request-method"), &value);
+}
+
+/* --- What a preflight asks for --- */
+
+/* Fetch, "CORS-safelisted method": a browser sends these without the server's leave. */
+static bool is_safelisted(struct str method)
+{
+    return str_eq(method, STR("GET")) || str_eq(method, STR("HEAD")) || str_eq(method, STR("POST"));
+}
+
+static bool allows_method(const struct cors_policy *p, const struct headers *h)
+{
+    struct str method;
+
+    return get_single(h, STR("access-control-request-method"), &method) && (is_safelisted(method) || find(&p->methods, method) != NULL || find(&p->methods, any) != NULL);
+}
+
+/* Fetch, "CORS non-wildcard request-header name": authorization has to be named. */
+static bool allows_name(const struct cors_policy *p, bool all, struct str name)
+{
+    return (all && !str_eq_nocase(name, STR("authorization"))) || has_nocase(&p->request_headers, name);
+}
+
+/* One line of names. *n_left: how many more there may be. */
+static bool allows_names(const struct cors_policy *p, bool all, struct str line, size_t *n_left)
+{
+    while (line.len > 0) {
+        size_t comma = str_find_byte(line, ',');
+        struct str name = str_trim(str_sub(line, 0, comma));
+
+        if ((*n_left)-- == 0 || (name.len > 0 && !allows_name(p, all, name)))
+            return false;
+        str_skip(&line, comma < line.len ? comma + 1 : line.len);
+    }
+    return true;
+}
+
+static bool allows_headers(const struct cors_policy *p, const struct headers *h)
+{
+    const bool all = find(&p->request_headers, any) != NULL;
+    size_t n_left = CORS_NAMES_MAX;
+
+    for (size_t i = 0; i < h->n; i++)
+        if (str_eq_nocase(h->items[i].name, STR("access-control-request-headers")) && !allows_names(p, all, h->items[i].value, &n_left))
+            return false;
+    return true;
+}
+
+/* --- What the response says --- */
+
+static void add_unless_empty(struct response_edit *out, struct str name, struct str value)
+{
+    if (value.len > 0)
+        response_edit_add(out, name, value);
+}
+
+void cors_respond(const struct cors_policy *p, const struct headers *h, bool preflight, struct response_edit *out)
+{
+    const bool fixed = p->origins.n == 1; /* "*" is such a one */
+    struct str asked;
+    const struct str *listed = p->any_origin ? p->origins.items : get_single(h, STR("origin"), &asked) ? find(&p->origins, asked) : NULL;
+    const struct str *allowed = fixed && !preflight ? p->origins.items : listed;
+
+    out->cors = true;
+    if (!fixed)
+        response_edit_add(out, STR("vary"), STR("Origin"));
+    if (allowed == NULL || (preflight && !(allows_method(p, h) && allows_headers(p, h))))
+        return;
+    response_edit_add(out, STR("access-control-allow-origin"), *allowed);
+    if (p->credentials)
+        response_edit_add(out, STR("access-control-allow-credentials"), STR("true"));
+    if (!preflight) {
+        add_unless_empty(out, STR("access-control-expose-headers"), p->expose_headers);
+        return;
+    }
+    add_unless_empty(out, STR("access-control-allow-methods"), p->allow_methods);
+    add_unless_empty(out, STR("access-control-allow-headers"), p->allow_headers);
+    add_unless_empty(out, STR("access-control-max-age"), p->max_age);
+}
