@@ -52,7 +52,7 @@ CFLAGS_ALL := -std=gnu11 $(WARNINGS) -fno-strict-aliasing -fno-common -fstack-pr
 LDFLAGS_ALL := -pie -Wl,-z,relro,-z,now
 
 # Asked once, when the first command needs it: by then the packages are installed. libev has no pkg-config file.
-PACKAGES := jansson libmicrohttpd libcrypto hiredis libcurl libpcre2-8
+PACKAGES := jansson libmicrohttpd libcrypto hiredis libcurl libpcre2-8 icu-i18n icu-uc
 PKG_CFLAGS = $(eval PKG_CFLAGS := $$(shell pkg-config --cflags $(PACKAGES)))$(PKG_CFLAGS)
 PKG_LIBS = $(eval PKG_LIBS := $$(shell pkg-config --libs $(PACKAGES)))$(PKG_LIBS)
 LIBS = -lev $(PKG_LIBS) -lpthread -lm
@@ -277,7 +277,7 @@ run_soak = $(Q)EDGE_SPOA_BIN=$(CURDIR)/build/release/edge-spoa EDGE_HAPROXY=$(HA
 # ---- targets ----
 
 .PHONY: help all deps demo demo-down unit replay sim corpus e2e test asan tsan cover lint lint-headers reference fuzz \
-	bench bench-policy bench-expr bench-record bench-guard bench-instructions soak-exchange soak-limit soak-records soak-streams soak-valkey test-haproxy34 test-debian13 \
+	bench bench-policy bench-expr bench-record bench-guard bench-locale bench-instructions soak-exchange soak-limit soak-records soak-streams soak-valkey test-haproxy34 test-debian13 \
 	clean distclean
 
 help: ## this list
@@ -388,6 +388,13 @@ build/release/bench_record: build/release/obj/tests/bench/record_bench.o $(call 
 
 bench-record: build/release/bench_record ## CPU time of an access record in the agent that keeps it, in parts and as a whole
 	$(Q)build/release/bench_record
+
+build/release/bench_locale: build/release/obj/tests/bench/locale_bench.o $(call libraries,release)
+	@echo "  LD    $@"
+	$(Q)$(release_CC) $(CFLAGS_ALL) $(release_CFLAGS) $(LDFLAGS_ALL) -o $@ $^ $(LIBS)
+
+bench-locale: build/release/bench_locale ## CPU time of choosing a locale: matched, and remembered
+	$(Q)build/release/bench_locale
 
 build/release/bench_guard: build/release/obj/tests/bench/guard_bench.o $(call libraries,release)
 	@echo "  LD    $@"

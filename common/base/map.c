@@ -1,8 +1,7 @@
 /* The hash map: open addressing with linear probing over SipHash-1-3 keyed by a seed of the map's own. */
 #include "common/base/map.h"
 
-#include <sys/auxv.h>
-#include <sys/random.h>
+#include "common/base/siphash.h"
 
 struct map_slot {
     struct str key;
@@ -13,54 +12,13 @@ struct map_slot {
 void map_init(struct map *m, struct arena *a)
 {
     *m = (struct map){.arena = a};
-    /* The kernel's 16 random bytes for this process remain where getrandom is forbidden (a seccomp filter). */
-    memcpy(m->seed, (const void *)getauxval(AT_RANDOM), sizeof(m->seed));
-    (void)!getrandom(m->seed, sizeof(m->seed), 0);
+    siphash_seed(m->seed);
 }
 
-static uint64_t rotate(uint64_t x, unsigned n)
-{
-    return x << n | x >> (64 - n);
-}
-
-static void sip_round(uint64_t v[4])
-{
-    v[0] += v[1];
-    v[1] = rotate(v[1], 13) ^ v[0];
-    v[0] = rotate(v[0], 32);
-    v[2] += v[3];
-    v[3] = rotate(v[3], 16) ^ v[2];
-    v[0] += v[3];
-    v[3] = rotate(v[3], 21) ^ v[0];
-    v[2] += v[1];
-    v[1] = rotate(v[1], 17) ^ v[2];
-    v[2] = rotate(v[2], 32);
-}
-
-/* SipHash-1-3 (Aumasson, Bernstein): without the seed, keys that collide can't be found. Words are read in the machine's
- * byte order, because no value leaves the process. */
 static uint64_t hash_of(const struct map *m, struct str key)
 {
-    uint64_t v[4] = {m->seed[0] ^ 0x736f6d6570736575, m->seed[1] ^ 0x646f72616e646f6d, m->seed[0] ^ 0x6c7967656e657261,
-                     m->seed[1] ^ 0x7465646279746573};
-    uint64_t hash;
+    uint64_t hash = siphash(m->seed, key);
 
-    for (size_t at = 0; at <= key.len; at += 8) {
-        size_t n = key.len - at < 8 ? key.len - at : 8;
-        uint64_t word = 0;
-
-        if (n > 0)
-            memcpy(&word, key.p + at, n);
-        if (n < 8)
-            word |= (uint64_t)key.len << 56;
-        v[3] ^= word;
-        sip_round(v);
-        v[0] ^= word;
-    }
-    v[2] ^= 0xff;
-    for (int i = 0; i < 3; i++)
-        sip_round(v);
-    hash = v[0] ^ v[1] ^ v[2] ^ v[3];
     return hash == 0 ? 1 : hash;
 }
 

@@ -12,10 +12,14 @@ static const struct str *find(const struct str_list *list, struct str item)
     return NULL;
 }
 
-static bool has_nocase(const struct str_list *list, struct str item)
+/* A list of lower case has it, in whatever case it is. As many names may be asked for as are listed, so each pair costs little: most names differ in
+ * their length or at their end. */
+static bool has_nocase(const struct str_list *list, struct str name)
 {
+    char last = ascii_lower(name.p[name.len - 1]);
+
     for (size_t i = 0; i < list->n; i++)
-        if (str_eq_nocase(list->items[i], item))
+        if (list->items[i].len == name.len && list->items[i].p[name.len - 1] == last && str_eq_nocase(list->items[i], name))
             return true;
     return false;
 }
@@ -48,7 +52,7 @@ static bool allows_method(const struct cors_policy *p, const struct headers *h)
     return get_single(h, STR("access-control-request-method"), &method) && (is_safelisted(method) || find(&p->methods, method) != NULL || find(&p->methods, any) != NULL);
 }
 
-/* Fetch, "CORS non-wildcard request-header name": authorization has to be named. */
+/* name is not empty. Fetch, "CORS non-wildcard request-header name": authorization has to be named. */
 static bool allows_name(const struct cors_policy *p, bool all, struct str name)
 {
     return (all && !str_eq_nocase(name, STR("authorization"))) || has_nocase(&p->request_headers, name);

@@ -9,7 +9,7 @@ _Static_assert((int) TEMPLATE_RENDERED_MAX <= (int) WIRE_VAR_BODY_MAX, "an answe
 _Static_assert((int) TEMPLATE_RENDERED_MAX <= (int) WIRE_VAR_PAGE_BAD_GATEWAY_MAX, "a page fits its variable");
 
 static const char *const kind_names[] = {
-#define KIND_ROW(id, name, status) name,
+#define KIND_ROW(id, name, status, meaning) name,
 #include "schemas/kinds.def"
 #undef KIND_ROW
     NULL};

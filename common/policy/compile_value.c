@@ -30,8 +30,8 @@ static bool take_placeholder(struct compile *c, const struct jx *j, struct str *
         return false;
     str_skip(rest, end + 2);
     *out = (struct value_part){.kind = (enum value_part_kind) (VALUE_LITERAL + 1 + row), .text = name};
-    if (out->kind == VALUE_CLAIM || out->kind == VALUE_LOCALE)
-        compile_unsupported(c, j, out->kind == VALUE_CLAIM ? "the placeholder {{jwt_claim:...}}" : "the placeholder {{locale}}");
+    if (out->kind == VALUE_CLAIM)
+        compile_unsupported(c, j, "the placeholder {{jwt_claim:...}}");
     return true;
 }
 

@@ -19,7 +19,7 @@ static const struct row rows[] = {
 enum { N_ROWS = sizeof rows / sizeof rows[0] };
 
 static const char *const kinds[] = {
-#define KIND_ROW(id, name, status) name,
+#define KIND_ROW(id, name, status, meaning) name,
 #include "schemas/kinds.def"
 #undef KIND_ROW
 };

@@ -20,7 +20,7 @@ enum { LIMIT_PASSED_NAMED_MAX = 32, LIMIT_DISPLAY_MAX = 160 };
 enum { POLICY_TEMPLATES_MAX = 200, POLICY_RULE_OPS_MAX = 32, POLICY_HEADER_NAMES_MAX = 48, POLICY_ISSUERS_MAX = 32, POLICY_KEY_PARTS_MAX = 5 };
 
 enum kind {
-#define KIND_ROW(id, name, status) KIND_##id,
+#define KIND_ROW(id, name, status, meaning) KIND_##id,
 #include "schemas/kinds.def"
 #undef KIND_ROW
     KIND_N

@@ -1,4 +1,4 @@
-/* Origins, URLs and language tags: how they must look. */
+/* Origins and URLs: how they must look. */
 #include "common/policy/shapes_priv.h"
 
 #include "common/base/parse.h"
@@ -156,86 +156,4 @@ const char *shape_https_fault(struct str s)
         if (!is_url_byte(rest.p[i]))
             return "it holds a byte that must be percent-encoded";
     return NULL;
-}
-
-/* --- language tags --- */
-
-static bool all_alpha(struct str s)
-{
-    for (size_t i = 0; i < s.len; i++)
-        if (!ascii_is_alpha(s.p[i]))
-            return false;
-    return true;
-}
-
-static bool all_digits(struct str s)
-{
-    for (size_t i = 0; i < s.len; i++)
-        if (!ascii_is_digit(s.p[i]))
-            return false;
-    return true;
-}
-
-static bool all_alnum(struct str s)
-{
-    for (size_t i = 0; i < s.len; i++)
-        if (!is_alnum(s.p[i]))
-            return false;
-    return true;
-}
-
-/* The next subtag is moved from rest to part; empty at the end. */
-static void next_subtag(struct str *rest, struct str *part)
-{
-    *part = cut_at(rest, '-');
-}
-
-static bool is_variant(struct str s)
-{
-    return all_alnum(s) && ((s.len >= 5 && s.len <= 8) || (s.len == 4 && ascii_is_digit(s.p[0])));
-}
-
-/* What stands behind a singleton: subtags of min to 8 letters and digits, at least one. */
-static bool take_extension(struct str *rest, struct str *part, size_t min)
-{
-    size_t n = 0;
-
-    for (next_subtag(rest, part); part->len >= min && part->len <= 8 && all_alnum(*part); next_subtag(rest, part))
-        n++;
-    return n > 0;
-}
-
-/* No subtag is empty, and no '-' stands at an end. */
-static bool has_subtags(struct str s)
-{
-    if (s.len == 0 || s.len > SHAPE_LANGUAGE_MAX || s.p[0] == '-' || s.p[s.len - 1] == '-')
-        return false;
-    return str_find(s, STR("--")) == SIZE_MAX;
-}
-
-bool shape_is_language(struct str s)
-{
-    struct str part;
-
-    if (!has_subtags(s))
-        return false;
-    next_subtag(&s, &part);
-    if (part.len < 2 || part.len > 8 || !all_alpha(part))
-        return false;
-    bool may_extend = part.len <= 3;
-    next_subtag(&s, &part);
-    for (int i = 0; i < 3 && may_extend && part.len == 3 && all_alpha(part); i++)
-        next_subtag(&s, &part);
-    if (part.len == 4 && all_alpha(part))
-        next_subtag(&s, &part);
-    if ((part.len == 2 && all_alpha(part)) || (part.len == 3 && all_digits(part)))
-        next_subtag(&s, &part);
-    while (part.len > 0 && is_variant(part))
-        next_subtag(&s, &part);
-    while (part.len == 1 && is_alnum(part.p[0]) && ascii_lower(part.p[0]) != 'x')
-        if (!take_extension(&s, &part, 2))
-            return false;
-    if (part.len == 1 && ascii_lower(part.p[0]) == 'x' && !take_extension(&s, &part, 1))
-        return false;
-    return part.len == 0 && s.len == 0;
 }

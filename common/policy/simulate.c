@@ -64,6 +64,14 @@ static void check_token(struct simulation *s)
     s->view.facts.claims = &s->claims;
 }
 
+/* For struct expr_facts. */
+static struct str choose_locale(void *ctx, struct str accept_language)
+{
+    const struct locale_matcher *m = ((const struct simulation *) ctx)->policy->locale.matcher;
+
+    return locale_tag(m, locale_choose(m, accept_language));
+}
+
 /* False: no memory. */
 static bool decide(struct simulation *s, struct arena *a)
 {
@@ -79,6 +87,10 @@ static bool decide(struct simulation *s, struct arena *a)
     s->reached = SIMULATE_CONFIG;
     if (!policy_config(s->policy, &s->view, a, &s->settings, &s->config_hits))
         return false;
+    if (s->settings.locale) {
+        s->view.facts.locale = choose_locale;
+        s->view.facts.locale_ctx = s;
+    }
     const bool preflight = s->settings.cors && s->settings.block != BLOCK_BLOCK && cors_is_preflight(s->input.method, &s->headers);
     if (s->settings.cors)
         cors_respond(s->settings.cors, &s->headers, preflight, &s->response_edit);

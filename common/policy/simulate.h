@@ -24,10 +24,10 @@ struct simulate_options {
  * Names are lower case, a value is an array when a name stands there more than once.
  *
  * response_headers are those that the edge adds: to its own answer, or to the upstream's, which they then stand beside (of a CORS policy: in place of every
- * Access-Control-* there).
+ * Access-Control-* there). locale: the tag chosen where the request's settings turn it on, also when it is answered later on; else, and where it is refused
+ * before config rules are looked at, null.
  *
- * There is no clock: a limit counts whatever its expires_at. All is complete in this build but for one: locale is always null: no locale is chosen,
- * and edge.locale is empty.
+ * There is no clock: a limit counts whatever its expires_at.
  *
  * "explain": {"config_rules", "rate_limit_rules", "request_header_rules": one entry for each rule of the document, in order; none where the request was
  *   answered before that phase: {"id", "enabled", "result": true|false|"error", or null when disabled, "condition": what expr_explain says, or null};
@@ -38,7 +38,7 @@ struct simulate_options {
 MUSTUSE bool simulate(const struct policy *p, const struct simulate_options *options, const json_t *request, json_t **out, struct errlist *errors);
 
 /* What expressions see of a request, in the phase that sees most: the same request, read as strictly; jwt_claims count as verified, whoever issued them. A
- * request that no rule would see is a fault. *out borrows from the request and from a. */
+ * request that no rule would see is a fault. edge.locale is empty, for what it is chosen among stands in a policy. *out borrows from the request and from a. */
 MUSTUSE bool simulate_facts(const struct expr_deployment *deployment, const json_t *request, struct arena *a, struct expr_facts *out,
                             struct errlist *errors);
 

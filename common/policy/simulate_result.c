@@ -194,10 +194,13 @@ static json_t *upstream_headers(const struct simulation *s)
 
     if (!s->rejected) {
         const struct headers *h = &s->edit.result;
+        const struct str locale = expr_facts_locale(&s->view.facts);
         for (size_t i = 0; i < h->n; i++)
             if (!is_left_out(s, h->items[i].name))
                 ok = put_header(out, h->items[i].name, h->items[i].value) && ok;
         ok = put_viewer(s, out) && ok;
+        if (locale.len > 0)
+            ok = put_header(out, STR("x-edge-locale"), locale) && ok;
         if (s->verified_by)
             ok = put_identity(s, out) && ok;
     }
@@ -222,6 +225,14 @@ static json_t *response_headers(const struct simulation *s)
     return simulate_finished(out, ok);
 }
 
+/* Of a request that is answered too, once its settings are known. */
+static json_t *chosen_locale(const struct simulation *s)
+{
+    const struct str locale = expr_facts_locale(&s->view.facts);
+
+    return locale.len > 0 ? simulate_text(locale) : json_null();
+}
+
 json_t *simulate_result(const struct simulation *s)
 {
     json_t *out = json_object();
@@ -234,6 +245,6 @@ json_t *simulate_result(const struct simulation *s)
     ok = simulate_put(out, "request_header_rules", header_rules(s)) && ok;
     ok = simulate_put(out, "upstream_headers", upstream_headers(s)) && ok;
     ok = simulate_put(out, "response_headers", response_headers(s)) && ok;
-    ok = simulate_put(out, "locale", json_null()) && ok;
+    ok = simulate_put(out, "locale", chosen_locale(s)) && ok;
     return simulate_finished(out, ok);
 }

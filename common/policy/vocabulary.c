@@ -4,7 +4,7 @@
 const char *kind_name(enum kind k)
 {
     static const char *const names[] = {
-#define KIND_ROW(id, name, status) name,
+#define KIND_ROW(id, name, status, meaning) name,
 #include "schemas/kinds.def"
 #undef KIND_ROW
     };
@@ -14,7 +14,7 @@ const char *kind_name(enum kind k)
 int kind_status(enum kind k)
 {
     static const int statuses[] = {
-#define KIND_ROW(id, name, status) status,
+#define KIND_ROW(id, name, status, meaning) status,
 #include "schemas/kinds.def"
 #undef KIND_ROW
     };

@@ -127,7 +127,7 @@ def reserved_table():
 
 @table("kinds")
 def kind_table():
-    return markdown(("kind", "status"), ((code(name), status) for _, name, status in rows("kinds", "KIND_ROW")))
+    return markdown(("kind", "status", "when, and whose template"), ((code(name), status, meaning) for _, name, status, meaning in rows("kinds", "KIND_ROW")))
 
 
 @table("decisions")
@@ -265,6 +265,7 @@ TABLES["policy-objects"] = lambda: object_tables(lambda o: o not in OF_TESTS + O
 TABLES["snapshot-objects"] = lambda: object_tables(lambda o: o in OF_SNAPSHOTS)
 TABLES["test-objects"] = lambda: object_tables(lambda o: o in OF_TESTS)
 TABLES["cors-objects"] = lambda: object_tables(lambda o: o == "CORS_POLICY")
+TABLES["locale-object"] = lambda: object_tables(lambda o: o == "LOCALE")
 TABLES["op-object"] = lambda: object_tables(lambda o: o in ("HEADER_RULE", "OP", "FORWARD"))
 
 
@@ -290,7 +291,7 @@ def vocabulary():
         "signals": list(tables.named("signals", "SIGNAL_ROW", "name", "source", "meaning")),
         "key_parts": list(tables.named("key_parts", "KEY_PART_ROW", "name", "named?", "source", "client?", "distinct?", "meaning")),
         "placeholders": list(tables.named("placeholders", "PLACEHOLDER_ROW", "name", "named?", "source", "meaning")),
-        "kinds": [{"name": name, "status": int(status)} for _, name, status in rows("kinds", "KIND_ROW")],
+        "kinds": [{"name": name, "status": int(status)} for _, name, status, _ in rows("kinds", "KIND_ROW")],
         "decisions": [name for _, name, _ in rows("decisions", "DECISION_ROW")],
         "algorithms": [name for _, name in rows("jws_algorithms", "ALGORITHM_ROW")],
         "reserved_headers": [name for (name,) in rows("reserved_headers", "RESERVED_HEADER")],

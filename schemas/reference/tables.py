@@ -6,7 +6,7 @@ import re
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCHEMAS = ROOT / "schemas"
-LIMITS_OF = ("common/expr/expr.h", "common/http/cors.h", "common/policy/policy.h", "common/policy/ingress.h")
+LIMITS_OF = ("common/expr/expr.h", "common/http/accept_language.h", "common/http/cors.h", "common/policy/policy.h", "common/policy/ingress.h")
 COUNTED_IN = ("spoa/record/counts.h",)
 PHASES = {"P_CONFIG": "config", "P_RATE": "rate_limit", "P_HEADERS": "request_headers"}
 READERS = {"BY_AGENT": "agent", "BY_HAPROXY": "haproxy", "BY_LAUNCHER": "run", "BY_OFFLINE": "check"}

@@ -206,6 +206,7 @@ int cli_expr(int argc, char **argv, char *const envp[])
         .details = "TEXT is an expression, \"-\" reads it from standard input. Prints {\"text\": its canonical form, \"ast\": its tree,\n"
                    "\"result\": true, false or \"error\" for the request}, or {\"errors\": [{\"code\", \"message\", \"line\", \"column\"}]}; without --json, places\n"
                    "and costs are also shown for people, on standard error. Fields are judged for the deployment in the environment.\n"
+                   "No policy is read, so edge.locale is empty: what it is chosen among stands there.\n"
                    "Exit codes: 0 valid, 1 not valid (the expression or the request), 2 usage or unreadable file.\n",
         .options = options,
         .n_options = sizeof options / sizeof options[0],

@@ -84,7 +84,8 @@ static const char details[] =
     "   \"ssl\", \"country\", \"continent\", \"asnum\", \"ja3\", \"ja4\", \"cert\": {\"verified\", \"subject\", \"issuer\", \"serial\", \"sha256\"},\n"
     "   \"verified_bot\", \"jwt_claims\": {} of a valid token, \"jwt_issuer\"}\n"
     "The result is JSON: rejected, status, config_rules, settings, rate_limit_rules (those that count it), request_header_rules,\n"
-    "upstream_headers (without what only the deployment knows), response_headers, locale. No limit is counted, no connection is made.\n"
+    "upstream_headers (without what only the deployment knows), response_headers, locale (null where the settings leave it off). No limit is counted,\n"
+    "no connection is made.\n"
     "Exit codes: 0 simulated (--against: nothing differs), 1 faults in POLICY or the request (--against: something differs), 2 usage or a file\n"
     "that can't be read.\n";
 

@@ -33,10 +33,41 @@ static void put_backstop(struct guard *g)
     free(g->n_backstop);
 }
 
+static bool take_locales(struct guard *g, const struct policy *p, const struct guard *before, struct err *e)
+{
+    g->matcher = p->locale.matcher;
+    if (g->matcher == NULL)
+        return true;
+    if (before != NULL && before->locales != NULL && locale_matcher_equal(before->matcher, g->matcher)) {
+        g->locales = before->locales;
+        g->n_locales = before->n_locales;
+        ++*g->n_locales;
+        return true;
+    }
+    size_t *n = calloc(1, sizeof *n);
+    if (n == NULL)
+        return err_set(e, ERR_NO_MEMORY, "", "no memory to remember locales");
+    if (!locale_cache_new(&g->locales, e)) {
+        free(n);
+        return false;
+    }
+    *n = 1;
+    g->n_locales = n;
+    return true;
+}
+
+static void put_locales(struct guard *g)
+{
+    if (g->locales == NULL || --*g->n_locales > 0)
+        return;
+    locale_cache_free(&g->locales);
+    free(g->n_locales);
+}
+
 /* Part by part; what a guard that fails has taken is given back by guard_free. */
 static bool take_parts(struct guard *g, const struct policy *p, const struct guard *before, struct err *e)
 {
-    return take_backstop(g, p, before, e);
+    return take_backstop(g, p, before, e) && take_locales(g, p, before, e);
 }
 
 bool guard_new(struct guard **out, const struct policy *p, const struct guard *before, struct err *e)
@@ -57,6 +88,7 @@ void guard_free(struct guard **g)
     if (*g == NULL)
         return;
     put_backstop(*g);
+    put_locales(*g);
     free(*g);
     *g = NULL;
 }

@@ -2,6 +2,7 @@
 #ifndef SPOA_GUARD_LOCALES_H
 #define SPOA_GUARD_LOCALES_H
 
+#include "common/base/err.h"
 #include "common/http/locale.h"
 
 /* Bounds of a cache: headers kept, and bytes of all of them. */

@@ -1,4 +1,4 @@
-/* Edge-managed headers: read from what identification found, told in either of the forms that HAProxy takes. */
+/* Edge-managed headers: read from what is known of the request, told in either of the forms that HAProxy takes. */
 #include "spoa/request/managed.h"
 
 #include "common/base/varint.h"
@@ -6,14 +6,15 @@
 
 enum { LIST_END = 2 /* bytes that end a list of additions */ };
 /* The column `when` of a row. */
-enum { MANAGED_KNOWN, MANAGED_ALWAYS };
+enum { MANAGED_KNOWN, MANAGED_VIEWER, MANAGED_ALWAYS };
 
 void managed_read(const struct request *r, struct str ip, struct managed *out)
 {
     const struct expr_viewer *v = &r->view.facts.viewer;
     struct buf asnum;
 
-    *out = (struct managed){.ip = ip, .proto = v->ssl ? STR("https") : STR("http"), .country = v->country, .continent = v->continent, .ja4 = v->ja4};
+    *out = (struct managed){.ip = ip, .proto = v->ssl ? STR("https") : STR("http"), .country = v->country, .continent = v->continent, .ja4 = v->ja4,
+                            .locale = expr_facts_locale(&r->view.facts)};
     headers_get(&r->headers, STR("host"), &out->host);
     if (!v->has_asnum)
         return;
@@ -57,4 +58,6 @@ void managed_put(struct buf *ack, const struct request *r, const struct managed 
         set_ASNUM(ack, r->view.facts.viewer.asnum);
     if (m->ja4.len > 0)
         set_JA4(ack, m->ja4);
+    if (m->locale.len > 0)
+        set_LOCALE(ack, m->locale);
 }

@@ -6,7 +6,7 @@
 
 /* One member for each value that a row names; empty: not known. Borrows from the request and from itself. */
 struct managed {
-    struct str ip, proto, host, country, continent, asnum, ja4;
+    struct str ip, proto, host, country, continent, asnum, ja4, locale;
     char asnum_text[24];
 };
 

@@ -105,8 +105,14 @@ static bool put_forward(struct buf *b, struct request *r, struct str ip)
     return true;
 }
 
-/* The pages of HAProxy's own errors where this request's are not those that its process knows. */
-static void put_pages(struct buf *b, struct request *r)
+static bool has_room(const struct buf *b, size_t begin)
+{
+    return !b->full && b->len - begin <= REQUEST_ACK_MAX - OK_ROOM && b->cap - b->len >= OK_ROOM;
+}
+
+/* The pages of HAProxy's own errors where this request's are not those that its process knows. Each goes in as a whole or, where it does
+ * not fit, not at all: two of the largest need more than a frame. begin: of the ACK's actions. */
+static void put_pages(struct buf *b, size_t begin, struct request *r)
 {
     static const struct {
         enum kind kind;
@@ -115,23 +121,25 @@ static void put_pages(struct buf *b, struct request *r)
         {KIND_BAD_GATEWAY, set_PAGE_BAD_GATEWAY, set_TYPE_BAD_GATEWAY},
         {KIND_GATEWAY_TIMEOUT, set_PAGE_GATEWAY_TIMEOUT, set_TYPE_GATEWAY_TIMEOUT},
     };
+    bool left_out = false;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct template *t = r->settings.responses[rows[i].kind];
+        struct buf before = *b;
         struct str page;
         if (t == r->policy->defaults[rows[i].kind])
             continue;
-        if (!template_page(t, 0, &r->arena, &page)) {
-            b->full = true;
-            return;
+        bool rendered = template_page(t, 0, &r->arena, &page);
+        if (rendered) {
+            rows[i].set_page(b, page);
+            rows[i].set_type(b, t->content_type);
         }
-        rows[i].set_page(b, page);
-        rows[i].set_type(b, t->content_type);
+        if (rendered && has_room(b, begin))
+            continue;
+        *b = before;
+        left_out = true;
     }
-}
-
-static bool has_room(const struct buf *b, size_t begin)
-{
-    return !b->full && b->len - begin <= REQUEST_ACK_MAX - OK_ROOM && b->cap - b->len >= OK_ROOM;
+    if (left_out)
+        counter_add(&r->context->counters.plain[METRIC_PAGE_LEFT_OUT], 1);
 }
 
 /* What an ACK can do without goes in last, and is taken back where it does not fit. begin: of the ACK's actions. */
@@ -139,14 +147,9 @@ static void put_optional(struct buf *b, size_t begin, struct request *r)
 {
     if (!has_room(b, begin))
         return;
-    struct buf before = *b;
     if (!r->verdict.answer)
-        put_pages(b, r);
-    if (!has_room(b, begin)) {
-        *b = before;
-        counter_add(&r->context->counters.plain[METRIC_PAGE_LEFT_OUT], 1);
-    }
-    before = *b;
+        put_pages(b, begin, r);
+    struct buf before = *b;
     process_vars_put(b, r, b->len - begin);
     if (!has_room(b, begin))
         *b = before;

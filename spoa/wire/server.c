@@ -2,14 +2,21 @@
 #include "spoa/wire/server.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/base/log.h"
+
+/* HAProxy (3.2 and 3.4) never looks again at a connection that has filled its buffer (tune.bufsize) in one go: it takes the full buffer for
+ * something that keeps it from reading in it, and every request on the connection is lost. So no more may lie before it unread. */
+enum { UNREAD_MAX = 65535, LENGTH_BYTES = 4 };
+static const ev_tstamp held_s = 0.0005;
 
 struct spop_peer {
     struct spop_server *server;
@@ -17,7 +24,10 @@ struct spop_peer {
     int fd;
     bool greeted;
     bool leaving; /* nothing is read any more but to see the peer close */
+    size_t unread;     /* bytes written since the peer was last seen to have read all: at most so many lie before it */
+    size_t part, rest; /* of a frame that was written in part: the bytes written, and those to come */
     ev_io read, write;
+    ev_timer held;                              /* until the peer may have read */
     ev_timer deadline;                          /* for the HELLO, then for the goodbye */
     struct spop_peer *next, **link;             /* server's peers */
     struct spop_peer *ready_next, **ready_link; /* server's ready ones; ready_link NULL: not among them */
@@ -82,6 +92,7 @@ static void peer_close(struct spop_peer *p)
         log_failure(s, why);
     ev_io_stop(s->loop, &p->read);
     ev_io_stop(s->loop, &p->write);
+    ev_timer_stop(s->loop, &p->held);
     ev_timer_stop(s->loop, &p->deadline);
     ready_remove(p);
     *p->link = p->next;
@@ -126,22 +137,70 @@ static bool is_passing(int error)
     return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
 }
 
-/* 1: everything that waits was written; 0: the socket is full; -1: the peer is gone and p is freed. */
-static int write_out(struct spop_peer *p)
+static size_t frame_bytes(const char *p)
+{
+    const unsigned char *b = (const unsigned char *)p;
+    return LENGTH_BYTES + ((size_t)b[0] << 24 | (size_t)b[1] << 16 | (size_t)b[2] << 8 | b[3]);
+}
+
+/* How many bytes of out, whole frames behind the rest of one, the peer can take. What it has read of a frame that was written in part still
+ * lies in its buffer. */
+static size_t may_write(struct spop_peer *p, struct str out)
+{
+    int waiting;
+
+    if (p->unread + out.len > UNREAD_MAX / 2 && ioctl(p->fd, SIOCOUTQ, &waiting) == 0 && waiting == 0)
+        p->unread = p->part;
+    if (p->unread + out.len <= UNREAD_MAX)
+        return out.len;
+    size_t len = p->rest;
+    if (p->unread + len > UNREAD_MAX)
+        return 0;
+    while (len < out.len && p->unread + len + frame_bytes(out.p + len) <= UNREAD_MAX)
+        len += frame_bytes(out.p + len);
+    return len > 0 || p->unread > 0 ? len : frame_bytes(out.p);
+}
+
+/* n bytes of out were written, the last frame of them in part. */
+static void note_part(struct spop_peer *p, struct str out, size_t n)
+{
+    if (n < p->rest) {
+        p->part += n;
+        p->rest -= n;
+        return;
+    }
+    size_t at = p->rest;
+    while (at < n && at + frame_bytes(out.p + at) <= n)
+        at += frame_bytes(out.p + at);
+    p->part = n - at;
+    p->rest = p->part > 0 ? frame_bytes(out.p + at) - p->part : 0;
+}
+
+enum written { WRITTEN_ALL, WRITTEN_FULL /* the socket is */, WRITTEN_HELD /* the peer has to read first */, WRITTEN_GONE /* so is p */ };
+
+static enum written write_out(struct spop_peer *p)
 {
     struct str out = spop_conn_output(p->conn);
     ssize_t n;
 
     if (out.len == 0)
-        return 1;
-    n = send(p->fd, out.p, out.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+        return WRITTEN_ALL;
+    size_t len = may_write(p, out);
+    if (len == 0)
+        return WRITTEN_HELD;
+    n = send(p->fd, out.p, len, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n < 0 && !is_passing(errno)) {
         peer_close(p);
-        return -1;
+        return WRITTEN_GONE;
     }
-    if (n > 0)
+    if (n > 0) {
+        p->unread += (size_t)n;
+        note_part(p, out, (size_t)n);
         spop_conn_written(p->conn, (size_t)n);
-    return n == (ssize_t)out.len;
+    }
+    if (n != (ssize_t)len)
+        return WRITTEN_FULL;
+    return len == out.len ? WRITTEN_ALL : WRITTEN_HELD;
 }
 
 /* Writes what waits, then goes on with input that rested for it: if that says more, the peer is among the ready
@@ -149,9 +208,9 @@ static int write_out(struct spop_peer *p)
 static void peer_flush(struct spop_peer *p)
 {
     struct ev_loop *loop = p->server->loop;
-    int written = write_out(p);
+    enum written written = write_out(p);
 
-    if (written < 0)
+    if (written == WRITTEN_GONE)
         return;
     if (!spop_conn_filled(p->conn, 0))
         peer_leave(p);
@@ -159,12 +218,23 @@ static void peer_flush(struct spop_peer *p)
         ev_io_start(loop, &p->read);
     else
         ev_io_stop(loop, &p->read);
-    if (written == 0)
+    if (written == WRITTEN_FULL)
         ev_io_start(loop, &p->write);
     else
         ev_io_stop(loop, &p->write);
+    if (written == WRITTEN_HELD && !ev_is_active(&p->held)) {
+        ev_timer_set(&p->held, held_s, 0.);
+        ev_timer_start(loop, &p->held);
+    }
     if (spop_conn_done(p->conn) && shutdown(p->fd, SHUT_WR) != 0)
         peer_close(p);
+}
+
+static void on_held(struct ev_loop *loop, ev_timer *w, int events)
+{
+    (void)loop;
+    (void)events;
+    ready_add(w->data);
 }
 
 static void on_prepare(struct ev_loop *loop, ev_prepare *w, int events)
@@ -247,9 +317,10 @@ static void peer_start(struct spop_peer *p)
 
     ev_io_init(&p->read, on_readable, p->fd, EV_READ);
     ev_io_init(&p->write, on_writable, p->fd, EV_WRITE);
+    ev_timer_init(&p->held, on_held, held_s, 0.);
     ev_timer_init(&p->deadline, on_deadline, s->hello_timeout_s, 0.);
     ev_set_priority(&p->deadline, -1); /* after a stall, what came in time is read first */
-    p->read.data = p->write.data = p->deadline.data = p;
+    p->read.data = p->write.data = p->held.data = p->deadline.data = p;
     ev_io_start(s->loop, &p->read);
     ev_timer_start(s->loop, &p->deadline);
     p->next = s->peers;

@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from certs import spki_hash
 from edge import poll, session_processes
 
 CHROMIUM = shutil.which("chromium")
@@ -24,14 +25,15 @@ QUIET = [
 
 
 class Browser:
-    """`with Browser(url):` runs while the page does what it does."""
+    """`with Browser(url):` runs while the page does what it does. cert: a certificate that is as good as any other; nothing that
+    came with a faulty one would be cached."""
 
-    def __init__(self, url):
-        self.url = url
+    def __init__(self, url, cert):
+        self.url, self.trust = url, [f"--ignore-certificate-errors-spki-list={spki_hash(cert)}"]
         self.dir = tempfile.TemporaryDirectory(prefix="edge-browser-", ignore_cleanup_errors=True)
 
     def __enter__(self):
-        command = [CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--ignore-certificate-errors", *QUIET]
+        command = [CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", *self.trust, *QUIET]
         environment = {"PATH": os.environ["PATH"], "HOME": self.dir.name}
         with open(Path(self.dir.name) / "log", "wb") as log:
             self.process = subprocess.Popen(

@@ -1,5 +1,7 @@
 """Self-signed certificates of a test run."""
 
+import base64
+import hashlib
 import shutil
 import subprocess
 
@@ -16,6 +18,13 @@ def make_cert(folder, name="edge.test"):
     )
     pem.write_bytes(crt.read_bytes() + key.read_bytes())
     return pem
+
+
+def spki_hash(pem):
+    """SHA-256 of the certificate's public key as browsers name it, in base64."""
+    key = subprocess.run(["openssl", "x509", "-in", pem, "-noout", "-pubkey"], check=True, capture_output=True)
+    der = subprocess.run(["openssl", "pkey", "-pubin", "-outform", "DER"], input=key.stdout, check=True, capture_output=True)
+    return base64.b64encode(hashlib.sha256(der.stdout).digest()).decode()
 
 
 def openssl(*args):

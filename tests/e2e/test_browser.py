@@ -11,24 +11,13 @@ import browser
 import websocket
 from edge import Edge, poll
 from policies import config_rule, policy, under
-from upstream import Reader, Upstream, answer
+from upstream import KeepingReader, Upstream, answer
 
 pytestmark = pytest.mark.skipif(browser.CHROMIUM is None, reason=browser.MISSING)
 
 PAGE = Path(__file__).with_name("pages") / "streams.html"
 POLICY = policy(config=[config_rule("shut", under("/shut"), block="block")])
 CHUNKS = ["one ", "two ", "three"]
-
-
-class KeepingReader(Reader):
-    """Remembers what it took last: the body of a request that has one."""
-
-    def take(self, n):
-        self.body = super().take(n)
-        return self.body
-
-    def send(self, data):
-        self.sock.sendall(data)
 
 
 class PageUpstream(Upstream):
@@ -107,7 +96,7 @@ class Run:
         self.protocol = protocol
         with PageUpstream() as self.upstream, Edge(POLICY, self.upstream.url, cert=cert) as edge:
             self.origin = f"https://127.0.0.1:{edge.tls_port}" if protocol == "h2" else f"http://127.0.0.1:{edge.port}"
-            with browser.Browser(f"{self.origin}/browser/page") as chromium:
+            with browser.Browser(f"{self.origin}/browser/page", cert) as chromium:
                 poll(lambda: chromium.alive() and not self.upstream.reports.empty(), "the page reports", deadline=60)
             self.report = self.upstream.reports.get()
             edge.record_of("/browser/report")

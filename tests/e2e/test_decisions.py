@@ -73,6 +73,17 @@ def undecided(upstream):
     edge.stop()
 
 
+@pytest.fixture(scope="module")
+def flooded(upstream):
+    """Its one client has spent its share."""
+    document = policy()
+    document["global"]["backstop"] = {"limit": 1, "period": "24h"}
+    with Edge(document, upstream.url, {"CLIENT_IP_SOURCE": "header:X-Client", "TRUSTED_PROXIES": "127.0.0.1", "EDGE_HAPROXY_THREADS": "1"}) as e:
+        assert fetch(e, "GET", "/spent", CLIENT).status == 200
+        poll(lambda: counts(e)["allow"] == 1, "it is counted")
+        yield e
+
+
 class Case:
     """One request that is to end in a decision; its target is its own."""
 
@@ -137,6 +148,7 @@ RECIPES = {
     "method": (lambda case: case.ask("get"), 400),
     "identity": (lambda case: case.ask(headers=[]), 400),
     "bad_request": (lambda case: case.ask(host="edge.test:x"), 400),
+    "backstop": (lambda case: case.ask(), 429),
     "rate_limited": (lambda case: case.ask(), 429),
     "unavailable": (lambda case: case.ask(), 503),
     "overloaded": (overloaded, 503),
@@ -154,7 +166,7 @@ REFUSED = {
         "/rate_limit_rules/0/key",
     ),
 }
-ELSEWHERE = {"upstream_tls": "secure", "unavailable": "undecided"}  # edges on which no request is allowed
+ELSEWHERE = {"backstop": "flooded", "upstream_tls": "secure", "unavailable": "undecided"}  # edges on which no request is allowed
 
 
 def counts(edge):

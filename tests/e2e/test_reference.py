@@ -2,7 +2,7 @@
 
 Fenced blocks of the templates (schemas/reference/templates) by their first line:
   ```json NAME           a file of that name, for all pages' commands; policy.json must be valid and canonical
-  ```json-part MEMBER    what policy.json may have as that member
+  ```json-part MEMBER    what policy.json may have as that member; MEMBER.MEMBER: in addition to what it has there
   ```expr                valid expressions, one a line; ```expr-refused: such as are not
   ```env NAME            settings that run and check accept, <...> being what a deployment puts there; test_client_ip.py sends requests to such an edge
   ```console             "$ command" lines, each followed by all that it prints
@@ -92,7 +92,9 @@ def test_a_mistake_of_a_page_is_refused(text, folder):
 @pytest.mark.parametrize("page, member, text", numbered("json-part"))
 def test_a_part_of_a_page_is_valid_within_the_complete_policy(page, member, text, folder):
     policy = json.loads((folder / "policy.json").read_text())
-    (folder / "policy.json").write_text(json.dumps({**policy, member: json.loads(text)}))
+    outer, _, inner = member.partition(".")
+    part = {**policy[outer], inner: {**policy[outer][inner], **json.loads(text)}} if inner else json.loads(text)
+    (folder / "policy.json").write_text(json.dumps({**policy, outer: part}))
     done = run([BINARY, "check", "policy.json"], folder, CLIENT_IP_SOURCE="remote_addr")
     assert done.returncode == 0, done.stdout
 

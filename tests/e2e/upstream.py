@@ -74,6 +74,17 @@ class Reader:
         }
 
 
+class KeepingReader(Reader):
+    """Remembers what it took last: the body of a request that has one."""
+
+    def take(self, n):
+        self.body = super().take(n)
+        return self.body
+
+    def send(self, data):
+        self.sock.sendall(data)
+
+
 def answer(status, body, extra=b""):
     return b"HTTP/1.1 %d Answer\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%s\r\n%s" % (
         status,

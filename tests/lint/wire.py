@@ -132,7 +132,7 @@ def check_capture(config):
 
 
 def kinds_of_answers():
-    return re.findall(r'^KIND_ROW\(\w+, "(\w+)", (\d+)\)', read("schemas/kinds.def"), re.M)
+    return re.findall(r'^KIND_ROW\(\w+, "(\w+)", (\d+),', read("schemas/kinds.def"), re.M)
 
 
 def by_stage(block):
@@ -170,10 +170,11 @@ def check_managed(wire, stages):
     stripped = "".join(re.findall(r'"([^"]*)"', re.search(r"^#define STRIP\b((?:.*\\\n)*.*)", source, re.M)[1]))
     check(stages["strip"] == [STRIPS], f"haproxy.cfg: the stage `strip` is {stages['strip']}, not {STRIPS}")
     always = [f'http-request add-header {name} "{value}"' for name, when, value in wire.managed if when == "ALWAYS"]
-    known = [
-        f'http-request add-header {name} "{value}" if {{ {value[2:-1]} -m found }}' for name, when, value in wire.managed if when == "KNOWN"
-    ]
-    wanted = [NATIVE.replace(".if ", ".if !"), *always, ".if defined(EDGE_VIEWER)", *known, ".endif", ".endif", ID_HEADER]
+    known, viewer = (
+        [f'http-request add-header {name} "{value}" if {{ {value[2:-1]} -m found }}' for name, when, value in wire.managed if when == wanted]
+        for wanted in ("KNOWN", "VIEWER")
+    )
+    wanted = [NATIVE.replace(".if ", ".if !"), *always, ".if defined(EDGE_VIEWER)", *viewer, ".endif", *known, ".endif", ID_HEADER]
     check(stages["edge-managed headers"] == wanted, f"haproxy.cfg: edge-managed headers are not {wanted}")
     check(stages["rule operations"][0] == NATIVE, "haproxy.cfg: edge.spoe.cfg calls another version native than `rule operations`")
     for name in ["x-request-id", *(name for name, _, _ in wire.managed)]:

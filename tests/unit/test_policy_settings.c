@@ -45,6 +45,15 @@ static json_t *settings_json(const struct policy *p, const struct settings *s)
                      "ratelimit_headers", s->ratelimit_headers, "block", block[s->block], "forbidden", text(s->responses[KIND_FORBIDDEN]->name));
 }
 
+static json_t *responses_json(const struct settings *s)
+{
+    json_t *names = json_object();
+
+    for (int k = 0; k < KIND_N; k++)
+        json_object_set_new(names, kind_name((enum kind) k), text(s->responses[k]->name));
+    return names;
+}
+
 static void check(const json_t *row, const char *member, json_t *got)
 {
     char *dumped = json_dumps(got, JSON_COMPACT);
@@ -84,6 +93,8 @@ static void rows_of_data(void)
         for (size_t k = 0; k < hits.n; k++)
             json_array_append_new(ids, text(p->config_rules[hits.index[k]].id));
         check(row, "hits", ids);
+        if (json_object_get(row, "responses"))
+            check(row, "responses", responses_json(&settings));
         const json_t *block_rule = json_object_get(row, "block_rule");
         CASE_CHECK(row, (block_rule != NULL) == (settings.block_rule >= 0) && (settings.block_rule >= 0) == (settings.block != BLOCK_NONE));
         CASE_CHECK(row, block_rule == NULL || str_eq(case_str(row, "block_rule"), p->config_rules[settings.block_rule].id));

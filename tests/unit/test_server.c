@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "tests/unit/wire_frames.h"
@@ -240,6 +241,38 @@ static void slow_reader_gets_everything_and_delays_nobody(void)
     wire_rig_end();
 }
 
+static bool has_21_frames_and_never_64_kib_unread(struct wire_client *c)
+{
+    int unread = 0;
+
+    CU_ASSERT_EQUAL(ioctl(c->fd, FIONREAD, &unread), 0);
+    CU_ASSERT(unread < 64 * 1024);
+    return wire_has_21_frames(c);
+}
+
+static void peer_never_has_a_buffer_of_haproxys_before_it_unread(void)
+{
+    static const size_t answer_lens[] = {400, 3300, 10000, 32768, 60000};
+    static char storage[64 * 1024];
+
+    for (size_t i = 0; i < sizeof answer_lens / sizeof answer_lens[0]; i++) {
+        struct buf b;
+        wire_rig_begin(8);
+        wire_rig.answer_len = answer_lens[i];
+        struct wire_client *c = wire_client_new();
+        buf_init(&b, storage, sizeof storage);
+        wire_put_hello(&b, SPOP_FRAME_MAX);
+        for (uint64_t id = 1; id <= 20; id++)
+            wire_put_notify(&b, id, 1, 100);
+        wire_client_send(c, buf_str(&b));
+        wire_rig_run_until(has_21_frames_and_never_64_kib_unread, c);
+        for (size_t id = 1; id <= 20; id++)
+            CU_ASSERT_EQUAL(wire_client_frame(c, id).stream_id, id);
+        wire_client_free(c);
+        wire_rig_end();
+    }
+}
+
 static void release_closes_everything_at_once(void)
 {
     struct wire_client *c;
@@ -327,6 +360,8 @@ void test_server_register(void)
     CU_add_test(s, "stop answers what is pending and closes", stop_answers_what_is_pending_and_closes);
     CU_add_test(s, "a peer that goes without reading harms nobody", peer_that_goes_without_reading_harms_nobody);
     CU_add_test(s, "a slow reader gets everything and delays nobody", slow_reader_gets_everything_and_delays_nobody);
+    CU_add_test(s, "a peer never has a buffer of HAProxy's before it unread, which HAProxy would not survive",
+                peer_never_has_a_buffer_of_haproxys_before_it_unread);
     CU_add_test(s, "release closes everything at once", release_closes_everything_at_once);
     CU_add_test(s, "a flood of failures is logged in a few lines", flood_of_failures_is_logged_in_a_few_lines);
 }
