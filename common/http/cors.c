@@ -97,11 +97,12 @@ void cors_respond(const struct cors_policy *p, const struct headers *h, bool pre
     struct str asked;
     const struct str *listed = p->any_origin ? p->origins.items : get_single(h, STR("origin"), &asked) ? find(&p->origins, asked) : NULL;
     const struct str *allowed = fixed && !preflight ? p->origins.items : listed;
+    const bool refused = allowed == NULL || (preflight && !(allows_method(p, h) && allows_headers(p, h)));
 
     out->cors = true;
-    if (!fixed)
+    if (!fixed || (preflight && refused && !p->any_origin))
         response_edit_add(out, STR("vary"), STR("Origin"));
-    if (allowed == NULL || (preflight && !(allows_method(p, h) && allows_headers(p, h))))
+    if (refused)
         return;
     response_edit_add(out, STR("access-control-allow-origin"), *allowed);
     if (p->credentials)

@@ -37,7 +37,7 @@ bool cors_is_preflight(struct str method, const struct headers *h);
  *
  * Preflight: also methods, headers and age; all of it only when the browser would go on: the origin is allowed, the method is listed, "*" or one that
  * Fetch never asks about (GET, HEAD, POST; case counts), and every name of Access-Control-Request-Headers is listed (case does not count) or covered by "*". Else it is refused: no
- * Access-Control-* at all, and Vary: Origin as above.
+ * Access-Control-* at all, and Vary: Origin unless any origin is allowed.
  *
  * More than one Origin, an empty one and "null" are no allowed origin of a list. More than CORS_NAMES_MAX items in Access-Control-Request-Headers, and
  * more than one Access-Control-Request-Method, are none that a browser sends, and refused. Values are borrowed from the policy. Any bytes may come; the cost is bounded by the policy's lists. */

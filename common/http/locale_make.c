@@ -60,11 +60,11 @@ static void add_likely(uint64_t language, uint64_t *script, uint64_t *region)
     put_code(&id, "_", *region);
     id_text[id.len] = '\0';
     uloc_addLikelySubtags(id_text, likely, sizeof likely, &status);
-    if (status != U_ZERO_ERROR)
+    if (U_FAILURE(status))
         return;
-    if (*script == 0 && uloc_getScript(likely, part, sizeof part, &status) > 0 && status == U_ZERO_ERROR)
+    if (*script == 0 && uloc_getScript(likely, part, sizeof part, &status) > 0 && U_SUCCESS(status))
         *script = subtag_code(str_of(part));
-    if (*region == 0 && uloc_getCountry(likely, part, sizeof part, &status) > 0 && status == U_ZERO_ERROR)
+    if (*region == 0 && uloc_getCountry(likely, part, sizeof part, &status) > 0 && U_SUCCESS(status))
         *region = subtag_code(str_of(part));
 }
 

@@ -44,11 +44,19 @@ static bool is_twin_of_any(const struct str_list *names, struct str name)
     return false;
 }
 
+/* RFC 6455 4.1: without them the upgrade that every filter keeps comes to nothing. HAProxy would make a key of its own, and the client refuse the answer
+ * to it. A denylist may name them. */
+static bool is_websocket_handshake(struct str name)
+{
+    return str_eq_nocase(name, STR("sec-websocket-key")) || str_eq_nocase(name, STR("sec-websocket-version")) ||
+           str_eq_nocase(name, STR("sec-websocket-protocol")) || str_eq_nocase(name, STR("sec-websocket-extensions"));
+}
+
 static bool is_wanted(const struct forward_filter *filter, struct str name)
 {
     switch (filter->mode) {
     case FORWARD_ALLOWLIST:
-        return is_named(&filter->names, name);
+        return is_named(&filter->names, name) || is_websocket_handshake(name);
     case FORWARD_DENYLIST:
         return !is_twin_of_any(&filter->names, name);
     case FORWARD_ALL:

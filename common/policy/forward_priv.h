@@ -6,7 +6,7 @@
 
 /* Names that no filter drops, whatever their case: the connection's and the edge's own, which the edge itself sees to, and trace context. */
 bool forward_always_keeps(struct str name);
-/* Whether filter lets a header of that name pass, whatever its case. */
+/* Whether filter lets a header of that name pass, whatever its case: beside those above an allowlist keeps the handshake of a WebSocket. */
 bool forward_keeps(const struct forward_filter *filter, struct str name);
 
 #endif

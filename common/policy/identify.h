@@ -33,11 +33,10 @@ struct identity {
  * when refused. Borrows from input and the arena. */
 void identify(const struct identify_input *in, struct arena *a, struct identity *out);
 
-/* Names are lower case; each also takes the name's twins with '_' for '-'. Edge: what no client may say and no rule sees (X-Edge-*). Forwarding: what
- * the edge replaces behind the rules (X-Forwarded-*, Forwarded, X-Request-Id). */
+/* Names are lower case. Edge: what no client may say and no rule sees (X-Edge-*, twins with '_' for '-' included). Stripped: what HAProxy deletes behind
+ * the call (schemas/stripped_headers.def, and the n_own lower-case names of the deployment's own). */
 bool identify_is_edge_header(struct str name);
-bool identify_is_forwarding_header(struct str name);
-bool identify_is_twin(struct str name, struct str of);
+bool identify_is_stripped(struct str name, const struct str *own, size_t n_own);
 
 /* The version of a client's connection as rules compare it: "2.0" for "2.0", "HTTP/2" and "HTTP/2.0"; empty for anything but
  * 1.0, 1.1, 2.0 and 3.0 in these forms. */

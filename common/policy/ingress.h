@@ -88,4 +88,9 @@ struct ingress_client {
 MUSTUSE bool ingress_identify(const struct ingress *in, const struct ingress_connection *c, const struct headers *headers, struct arena *a,
                               struct ingress_client *out);
 
+/* Values of viewer sources in the one form that rules compare, whoever says them; STR_NONE for what is none. A country is two letters, in upper case; XX
+ * and ZZ, which ISO 3166-1 reserves for the user and CDNs mean unknown by, are none. False: no memory. */
+MUSTUSE bool ingress_country(struct str s, struct arena *a, struct str *out);
+struct str ingress_continent(struct str s);
+
 #endif

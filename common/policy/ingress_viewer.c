@@ -1,6 +1,7 @@
 /* What is known of the client's connection to the front, or to the edge itself, in the one form that rules compare. */
 #include "common/base/parse.h"
 #include "common/policy/identify.h"
+#include "common/policy/ingress.h"
 #include "common/policy/ingress_priv.h"
 
 enum { CERT_TEXT_MAX = 1024 };
@@ -19,8 +20,7 @@ static bool is_yes(struct str s, struct str other)
     return str_eq_nocase(s, STR("true")) || str_eq_nocase(s, other);
 }
 
-/* ISO 3166-1 reserves XX and ZZ for the user: CDNs mean unknown by them. False: no memory. */
-static bool country_of(struct str s, struct arena *a, struct str *out)
+bool ingress_country(struct str s, struct arena *a, struct str *out)
 {
     char *p;
 
@@ -39,7 +39,7 @@ static bool country_of(struct str s, struct arena *a, struct str *out)
     return true;
 }
 
-static struct str continent_of(struct str s)
+struct str ingress_continent(struct str s)
 {
     static const struct str continents[] = {STR("AF"), STR("AN"), STR("AS"), STR("EU"), STR("NA"), STR("OC"), STR("SA")};
 
@@ -72,10 +72,10 @@ bool ingress_viewer_of_headers(const struct ingress *in, const struct ingress_fo
     const bool in_clear = in->viewer[EXPR_SOURCE_SSL].len > 0 && !v.ssl; /* only TLS has fingerprints */
     const struct str ja3 = value_of(in, found, EXPR_SOURCE_JA3), ja4 = value_of(in, found, EXPR_SOURCE_JA4);
 
-    if (!country_of(value_of(in, found, EXPR_SOURCE_COUNTRY), a, &v.country))
+    if (!ingress_country(value_of(in, found, EXPR_SOURCE_COUNTRY), a, &v.country))
         return false;
     v.http_version = identify_http_version(value_of(in, found, EXPR_SOURCE_HTTP_VERSION));
-    v.continent = continent_of(value_of(in, found, EXPR_SOURCE_CONTINENT));
+    v.continent = ingress_continent(value_of(in, found, EXPR_SOURCE_CONTINENT));
     read_asnum(value_of(in, found, EXPR_SOURCE_ASNUM), &v);
     if (!in_clear && expr_ja3_ok(ja3))
         v.ja3 = ja3;

@@ -11,7 +11,8 @@ struct simulate_options {
 
 /* request: object TEST_REQUEST of schemas/policy.def, strictly: every fault is noted at its JSON pointer and gives false. Values are read as the
  * edge reads them from its sources: http_version also as "HTTP/2", any other than 1.0, 1.1, 2.0, 3.0 is absent; country and continent in upper
- * case; fingerprints that are malformed, or given together with "ssl": false, are absent; client headers X-Edge-* are gone before any rule looks.
+ * case, absent where they are none (XX, Europe); number 0 of an autonomous system is none; a fingerprint or a certificate means TLS unless "ssl" is given, and fingerprints that are malformed,
+ * or given together with "ssl": false, are absent; client headers X-Edge-* are gone before any rule looks.
  * jwt_claims: those of a valid token of jwt_issuer (an issuer of the policy), else of the first issuer that the request accepts; a claim is a text, a
  * boolean, a number, or a list of those; other values are no claims.
  *

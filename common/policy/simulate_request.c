@@ -1,5 +1,6 @@
 /* The request that is simulated, from its JSON: object TEST_REQUEST of schemas/policy.def. */
 #include "common/policy/compile_priv.h"
+#include "common/policy/ingress.h"
 #include "common/policy/members.h"
 #include "common/policy/simulate_priv.h"
 #include "common/policy/wire_max_priv.h"
@@ -111,20 +112,6 @@ static void take_headers(const struct jx *headers, struct arena *a, struct heade
 
 /* --- The client's connection --- */
 
-static struct str take_upper(const struct jx *request, const char *name, struct arena *a)
-{
-    struct str text = take_text(request, name);
-    char *upper = arena_take_bytes(a, text.len);
-
-    if (!upper) {
-        compile_no_memory(request);
-        return STR_NONE;
-    }
-    for (size_t i = 0; i < text.len; i++)
-        upper[i] = text.p[i] >= 'a' && text.p[i] <= 'z' ? (char) (text.p[i] - ('a' - 'A')) : text.p[i];
-    return (struct str){upper, text.len};
-}
-
 static void take_certificate(const struct jx *request, struct expr_viewer *out)
 {
     struct jx cert = jx_member(request, "cert");
@@ -143,17 +130,18 @@ static void take_certificate(const struct jx *request, struct expr_viewer *out)
 static void take_viewer(const struct jx *request, struct arena *a, struct expr_viewer *out)
 {
     struct jx ssl = jx_member(request, "ssl"), asnum = jx_member(request, "asnum");
+    bool has_handshake = json_object_get(request->value, "ja3") || json_object_get(request->value, "ja4") || json_object_get(request->value, "cert");
 
     out->http_version = identify_http_version(take_text(request, "http_version"));
-    out->ssl = take_flag(request, "ssl");
-    out->country = take_upper(request, "country", a);
-    out->continent = take_upper(request, "continent", a);
-    out->has_asnum = jx_int(&asnum, 0, UINT32_MAX, &out->asnum);
+    out->ssl = ssl.value ? take_flag(request, "ssl") : has_handshake;
+    if (!ingress_country(take_text(request, "country"), a, &out->country))
+        compile_no_memory(request);
+    out->continent = ingress_continent(take_text(request, "continent"));
+    out->has_asnum = jx_int(&asnum, 0, UINT32_MAX, &out->asnum) && out->asnum > 0;
     /* Only TLS has fingerprints, so where it is known that there was none a source's word for one is not believed. */
-    bool has_tls = out->ssl || !ssl.value;
     struct str ja3 = take_text(request, "ja3"), ja4 = take_text(request, "ja4");
-    out->ja3 = has_tls && expr_ja3_ok(ja3) ? ja3 : STR_NONE;
-    out->ja4 = has_tls && expr_ja4_ok(ja4) ? ja4 : STR_NONE;
+    out->ja3 = out->ssl && expr_ja3_ok(ja3) ? ja3 : STR_NONE;
+    out->ja4 = out->ssl && expr_ja4_ok(ja4) ? ja4 : STR_NONE;
     take_certificate(request, out);
 }
 

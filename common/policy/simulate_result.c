@@ -139,15 +139,12 @@ static bool put_header(json_t *out, struct str name, struct str value)
     return json_object_setn_new(out, name.p, name.len, both) == 0 && ok;
 }
 
-/* The edge says these itself, from what only the deployment knows; and Host, which it leaves alone. */
+/* What HAProxy deletes, or says itself from what only the deployment and the connection know; and Host, which it leaves alone. */
 static bool is_left_out(const struct simulation *s, struct str name)
 {
-    if (identify_is_edge_header(name) || identify_is_forwarding_header(name) || str_eq(name, STR("host")))
-        return true;
-    for (size_t i = 0; s->deployment && i < s->deployment->n_unreadable; i++)
-        if (identify_is_twin(name, s->deployment->unreadable[i]))
-            return true;
-    return false;
+    const struct expr_deployment *d = s->deployment;
+
+    return str_eq(name, STR("host")) || str_eq(name, STR("connection")) || identify_is_stripped(name, d ? d->unreadable : NULL, d ? d->n_unreadable : 0);
 }
 
 /* X-Edge-Auth-*, last, so that nothing overrides them. A subject that a header can't carry is not sent. */

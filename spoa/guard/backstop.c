@@ -16,9 +16,12 @@ bool backstop_new(struct backstop **out, const struct backstop_settings *setting
     if (b == NULL)
         return err_set(e, ERR_NO_MEMORY, "", "no memory for the backstop");
     b->settings = *settings;
-    if (!rate_store_new(&b->store, (size_t) settings->max_entries, e)) {
+    struct err of_store;
+    err_clear(&of_store);
+    if (!rate_store_new(&b->store, (size_t) settings->max_entries, &of_store)) {
         free(b);
-        return false;
+        return err_set(e, of_store.code, "/global/backstop/max_entries", "no memory for a backstop of %ju clients: give the agent more, or lower max_entries",
+                       (uintmax_t) settings->max_entries);
     }
     *out = b;
     return true;

@@ -9,13 +9,9 @@
 /* HEADER_BYTES_MAX: of MAX_HEADER_BYTES, and its default. Above what is set lower HAProxy has a rule, there its buffer is the limit. */
 enum { VARIABLES_MAX = 64, HEADER_BYTES_MAX = 60 * 1024 };
 
-/* Names that are stripped from every request: what only the edge may say, what belongs to one connection only, and names that some
- * upstreams read as framing. Those of the deployment follow. Servers that hand headers on as variables write '_' for '-', some for
- * every character that is no letter or digit; so any of these makes a twin. */
 #define NOT_ALNUM "[^a-z0-9]"
-#define STRIP                                                                                                          \
-    "^(x[^a-z0-9]edge[^a-z0-9].*|forwarded|x[^a-z0-9]forwarded[^a-z0-9].*|x[^a-z0-9]request[^a-z0-9]id|"                \
-    "http2[^a-z0-9]settings|keep-alive|proxy-connection|content[^a-z0-9-]length|transfer[^a-z0-9-]encoding"
+/* The longest that a character of a name becomes in a pattern, and what stands around a name. */
+enum { PATTERN_MAX = sizeof "[^a-z0-9-]" - 1, PATTERN_AROUND = sizeof "|.*" - 1 };
 
 static const struct {
     const char *name;
@@ -209,37 +205,57 @@ static void put_agents(struct list *l, const struct deployment *d)
         put(l, "EDGE_FAIL_OPEN", "1");
 }
 
-/* A header's name as a regular expression that matches its twins, too. */
-static void put_name_pattern(struct buf *b, struct str name)
+/* A header's name as a regular expression; other: for a character that is no letter or digit. */
+static void put_name_pattern(struct buf *b, struct str name, struct str other)
 {
     for (size_t i = 0; i < name.len; i++) {
         if (ascii_is_alpha(name.p[i]) || ascii_is_digit(name.p[i]))
             buf_put_byte(b, name.p[i]);
         else
-            buf_put(b, STR(NOT_ALNUM));
+            buf_put(b, other);
     }
 }
 
-/* What the front says to the edge is nobody else's to say, nor the upstream's to hear: its names are stripped like the edge's own. */
+/* What is stripped from every request, twins included. What the front says to the edge is nobody else's to say, nor the upstream's to hear: its
+ * names are stripped like the edge's own. */
 static void put_strip(struct list *l, const struct ingress *ingress)
 {
-    size_t cap = sizeof(STRIP) + 2;
+    static const struct {
+        struct str name, other, end;
+    } stripped[] = {
+#define STRIPPED_HEADER(text) {{(text), sizeof(text) - 1}, {NOT_ALNUM, sizeof(NOT_ALNUM) - 1}, {"|", 1}},
+#define STRIPPED_PREFIX(text) {{(text), sizeof(text) - 1}, {NOT_ALNUM, sizeof(NOT_ALNUM) - 1}, {".*|", 3}},
+#define STRIPPED_TWINS(text) {{(text), sizeof(text) - 1}, {"[^a-z0-9-]", 10}, {"|", 1}},
+#include "schemas/stripped_headers.def"
+#undef STRIPPED_HEADER
+#undef STRIPPED_PREFIX
+#undef STRIPPED_TWINS
+    };
+    const size_t n = sizeof stripped / sizeof stripped[0];
+    size_t cap = sizeof "^()$";
     struct buf b;
     char *storage;
 
+    for (size_t i = 0; i < n; i++)
+        cap += PATTERN_AROUND + PATTERN_MAX * stripped[i].name.len;
     for (size_t i = 0; i < ingress->n_own_headers; i++)
-        cap += 1 + (sizeof(NOT_ALNUM) - 1) * ingress->own_headers[i].len;
+        cap += PATTERN_AROUND + PATTERN_MAX * ingress->own_headers[i].len;
     storage = arena_take_bytes(l->arena, cap);
     if (storage == NULL) {
         l->failed = true;
         return;
     }
     buf_init(&b, storage, cap);
-    buf_put(&b, STR(STRIP));
-    for (size_t i = 0; i < ingress->n_own_headers; i++) {
-        buf_put_byte(&b, '|');
-        put_name_pattern(&b, ingress->own_headers[i]);
+    buf_put(&b, STR("^("));
+    for (size_t i = 0; i < n; i++) {
+        put_name_pattern(&b, stripped[i].name, stripped[i].other);
+        buf_put(&b, stripped[i].end);
     }
+    for (size_t i = 0; i < ingress->n_own_headers; i++) {
+        put_name_pattern(&b, ingress->own_headers[i], STR(NOT_ALNUM));
+        buf_put_byte(&b, '|');
+    }
+    b.len--; /* the last '|' */
     buf_put(&b, STR(")$"));
     put(l, "EDGE_STRIP", "%.*s", STR_ARG(buf_str(&b)));
 }

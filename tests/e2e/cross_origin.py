@@ -101,4 +101,4 @@ def preflight(edge, target, protocol, origin=SITE, method="PUT", headers=None, e
 
 
 def is_answer(response):
-    return (response.status, response.body, response.get("content-type"), response.get("content-length")) == (204, b"", None, None)
+    return (response.status, response.body, response.get("content-type"), response.get("content-length")) == (204, b"", None, "0")

@@ -30,7 +30,7 @@ REQUIRED = {
     "EDGE_CAP_ORDINARY": "100",
     "EDGE_CAP_STREAMS": "100",
     "EDGE_MAXCONN": "300",
-    "EDGE_STRIP": "^(x[^a-z0-9]edge[^a-z0-9].*|forwarded|x[^a-z0-9]forwarded[^a-z0-9].*|x[^a-z0-9]request[^a-z0-9]id|http2[^a-z0-9]settings|keep-alive|proxy-connection|content[^a-z0-9-]length|transfer[^a-z0-9-]encoding)$",
+    "EDGE_STRIP": "^(x[^a-z0-9]edge[^a-z0-9].*|forwarded|x[^a-z0-9]forwarded[^a-z0-9].*|x[^a-z0-9]request[^a-z0-9]id|http2[^a-z0-9]settings|keep[^a-z0-9]alive|proxy[^a-z0-9]connection|content[^a-z0-9-]length|transfer[^a-z0-9-]encoding)$",
 }
 
 

@@ -15,19 +15,26 @@ PROTOCOLS = pytest.mark.parametrize("protocol", ["h1", "h2"])
 SETTINGS = {"CLIENT_IP_SOURCE": "xff", "TRUSTED_PROXIES": "127.0.0.1"}
 HOUR = {"limit": 2, "period": "1h", "burst": 2}  # a token each half hour: none comes while a test runs
 SECOND = {"limit": 1, "period": "1s", "burst": 1}
+ORIGIN = "https://app.test"
+PREFLIGHT = [("Origin", ORIGIN), ("Access-Control-Request-Method", "PUT")]
 UNREACHABLE = "redis://127.0.0.1:9/"  # nobody listens on the discard port
 
 numbers = iter(range(1, 250))
 
 
 def limited(backstop=HOUR, version=1, **members):
-    """page: a kind of answers of its own under /own/."""
+    """/own/: a page of its own; /shut/: blocked; /web/: pages of ORIGIN may read it."""
     document = policy(
-        config=[config_rule("own", under("/own/"), responses={"rate_limited": "own"}), config_rule("shut", under("/shut/"), block="block")],
+        config=[
+            config_rule("own", under("/own/"), responses={"rate_limited": "own"}),
+            config_rule("shut", under("/shut/"), block="block"),
+            config_rule("web", under("/web/"), cors_policy="web"),
+        ],
         responses={"own": template(429, "wait {{retry_after}} s, {{request_id}}", "text/plain")},
         version=version,
         **members,
     )
+    document["global"]["cors_policies"] = {"web": {"origins": [ORIGIN, "https://other.test"], "methods": ["PUT"]}}
     if backstop is not None:
         document["global"]["backstop"] = backstop
     return document
@@ -103,9 +110,21 @@ def test_a_subscriber_of_ipv6_has_one_share_whatever_address_it_uses(edge):
 
 @PROTOCOLS
 def test_a_preflight_is_charged(edge, address, protocol):
-    preflight = [("Origin", "https://app.test"), ("Access-Control-Request-Method", "PUT")]
-    assert statuses(edge, address, 3, method="OPTIONS", headers=preflight, protocol=protocol) == [200, 200, 429]
+    """With a CORS policy, where the edge answers it, and without one, where the upstream does."""
+    seen = [ask(edge, address, target, "OPTIONS", protocol, PREFLIGHT).status for target in ("/web/x", "/plain", "/web/x", "/plain")]
+    assert seen == [204, 200, 429, 429]
     assert ask(edge, address, protocol=protocol).status == 429
+
+
+@PROTOCOLS
+@pytest.mark.parametrize("method, headers", [("GET", [("Origin", ORIGIN)]), ("OPTIONS", PREFLIGHT)], ids=["request", "preflight"])
+def test_a_page_may_read_the_refusal_where_it_may_read_the_answer(edge, address, protocol, method, headers):
+    assert statuses(edge, address, 2, protocol=protocol) == [200, 200]
+    refused = ask(edge, address, "/web/x", method, protocol, headers)
+    assert (refused.status, refused.get("access-control-allow-origin")) == (429, ORIGIN)
+    assert "origin" in refused.get("vary").lower() and int(refused.get("retry-after")) > 0
+    foreign = ask(edge, address, "/web/x", method, protocol, [("Origin", "https://evil.test"), *headers[1:]])
+    assert (foreign.status, foreign.get("access-control-allow-origin")) == (429, None)
 
 
 def test_a_blocked_request_costs_nothing(edge, address):
@@ -151,7 +170,7 @@ def test_the_kill_switch_of_rate_limits_leaves_it_on(upstream, address):
     document = limited(limits=[limit_rule("site", "true", 1, "1h", 1)], kill_switch={"rate_limit": True})
     with Edge(document, upstream.url, SETTINGS) as edge:
         assert statuses(edge, address, 3) == [200, 200, 429]
-        assert edge.metric("edge_decisions_total", decision="backstop") <= 1
+        poll(lambda: edge.metric("edge_decisions_total", decision="backstop") == 1, "the refusal is counted as the backstop's")
 
 
 def test_it_holds_without_valkey_where_limits_pass(upstream, address):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from clients import fetch
+from clients import client, fetch
 from cross_origin import ALLOWED, EVIL, ORIGIN, OTHER, OWN, POLICY, PREFLIGHT, SITE, Opinionated, cors, is_answer, preflight, vary
 from edge import Edge
 
@@ -81,7 +81,7 @@ def test_where_everything_is_allowed_the_answer_depends_on_nothing(edge, protoco
 def test_a_single_origin_is_the_only_one_that_a_preflight_is_allowed(edge, protocol):
     allowed, refused = preflight(edge, "/single/x", protocol, method="GET"), preflight(edge, "/single/x", protocol, origin=OTHER, method="GET")
     assert cors(allowed) == {"access-control-allow-origin": [SITE], "access-control-allow-credentials": ["true"]}
-    assert (cors(refused), vary(allowed), vary(refused)) == ({}, [], [])
+    assert (cors(refused), vary(allowed), vary(refused)) == ({}, [], ["origin"])
     assert is_answer(allowed) and is_answer(refused)
 
 
@@ -118,6 +118,15 @@ def test_a_preflight_is_one_line_even_where_a_rule_would_block(edge, protocol):
     assert is_answer(preflight(edge, target, protocol))
     line = edge.record_of(target)
     assert (line["edge.decision"], line["http.response.status_code"], line["edge.upstream_answered"]) == ("preflight", 204, False)
+
+
+@PROTOCOLS
+def test_the_request_that_was_asked_about_follows_on_the_same_connection(edge, protocol):
+    """Guards that the answer ends no HTTP/1 connection: HAProxy would close one behind a 204 without Content-Length."""
+    with client(edge, protocol) as c:
+        assert is_answer(c.request("OPTIONS", "/kept", [*ORIGIN, ("Access-Control-Request-Method", "PUT")]))
+        response = c.request("PUT", "/kept", ORIGIN, body=b"{}")
+    assert (response.status, response.json()["body_len"], cors(response)) == (200, 2, ALLOWED)
 
 
 @PROTOCOLS

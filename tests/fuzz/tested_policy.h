@@ -20,6 +20,7 @@ static const char tested_document[] =
     "'403':{'status':403,'content_type':'text/plain','body':''},'413':{'status':413,'content_type':'text/plain','body':''},"
     "'429':{'status':429,'content_type':'text/plain','body':''},'502':{'status':502,'content_type':'text/plain','body':''},"
     "'503':{'status':503,'content_type':'text/plain','body':''},'504':{'status':504,'content_type':'text/plain','body':''}},"
+    "'locale':{'enabled':true,'supported':['en','de-CH'],'default':'en'},"
     "'cors_policies':{'web':{'origins':['https://a.example']}}},"
     "'auth':{'issuers':[{'id':'corp','issuer':'i','audiences':['a'],'jwks_url':'https://i.example/j','algorithm':'RS256'},"
     "{'id':'other','issuer':'o','audiences':['a'],'jwks_url':'https://o.example/j','algorithm':'ES256'}],'default_accepted':['corp']},"
