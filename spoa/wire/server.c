@@ -2,20 +2,17 @@
 #include "spoa/wire/server.h"
 
 #include <errno.h>
-#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/base/log.h"
+#include "spoa/wire/unread.h"
 
-/* HAProxy (3.2 and 3.4) never looks again at a connection that has filled its buffer (tune.bufsize) in one go: it takes the full buffer for
- * something that keeps it from reading in it, and every request on the connection is lost. So no more may lie before it unread. */
-enum { UNREAD_MAX = 65535, LENGTH_BYTES = 4 };
 static const ev_tstamp held_s = 0.0005;
 
 struct spop_peer {
@@ -24,8 +21,7 @@ struct spop_peer {
     int fd;
     bool greeted;
     bool leaving; /* nothing is read any more but to see the peer close */
-    size_t unread;     /* bytes written since the peer was last seen to have read all: at most so many lie before it */
-    size_t part, rest; /* of a frame that was written in part: the bytes written, and those to come */
+    struct unread unread;
     ev_io read, write;
     ev_timer held;                              /* until the peer may have read */
     ev_timer deadline;                          /* for the HELLO, then for the goodbye */
@@ -137,45 +133,6 @@ static bool is_passing(int error)
     return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
 }
 
-static size_t frame_bytes(const char *p)
-{
-    const unsigned char *b = (const unsigned char *)p;
-    return LENGTH_BYTES + ((size_t)b[0] << 24 | (size_t)b[1] << 16 | (size_t)b[2] << 8 | b[3]);
-}
-
-/* How many bytes of out, whole frames behind the rest of one, the peer can take. What it has read of a frame that was written in part still
- * lies in its buffer. */
-static size_t may_write(struct spop_peer *p, struct str out)
-{
-    int waiting;
-
-    if (p->unread + out.len > UNREAD_MAX / 2 && ioctl(p->fd, SIOCOUTQ, &waiting) == 0 && waiting == 0)
-        p->unread = p->part;
-    if (p->unread + out.len <= UNREAD_MAX)
-        return out.len;
-    size_t len = p->rest;
-    if (p->unread + len > UNREAD_MAX)
-        return 0;
-    while (len < out.len && p->unread + len + frame_bytes(out.p + len) <= UNREAD_MAX)
-        len += frame_bytes(out.p + len);
-    return len > 0 || p->unread > 0 ? len : frame_bytes(out.p);
-}
-
-/* n bytes of out were written, the last frame of them in part. */
-static void note_part(struct spop_peer *p, struct str out, size_t n)
-{
-    if (n < p->rest) {
-        p->part += n;
-        p->rest -= n;
-        return;
-    }
-    size_t at = p->rest;
-    while (at < n && at + frame_bytes(out.p + at) <= n)
-        at += frame_bytes(out.p + at);
-    p->part = n - at;
-    p->rest = p->part > 0 ? frame_bytes(out.p + at) - p->part : 0;
-}
-
 enum written { WRITTEN_ALL, WRITTEN_FULL /* the socket is */, WRITTEN_HELD /* the peer has to read first */, WRITTEN_GONE /* so is p */ };
 
 static enum written write_out(struct spop_peer *p)
@@ -185,7 +142,11 @@ static enum written write_out(struct spop_peer *p)
 
     if (out.len == 0)
         return WRITTEN_ALL;
-    size_t len = may_write(p, out);
+    if (unread_is_much(&p->unread, out) && unread_look(&p->unread, p->fd, p->server->barrier_fd, out)) {
+        spop_conn_written(p->conn, 1);
+        out = spop_conn_output(p->conn);
+    }
+    size_t len = unread_room(&p->unread, out);
     if (len == 0)
         return WRITTEN_HELD;
     n = send(p->fd, out.p, len, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -194,8 +155,7 @@ static enum written write_out(struct spop_peer *p)
         return WRITTEN_GONE;
     }
     if (n > 0) {
-        p->unread += (size_t)n;
-        note_part(p, out, (size_t)n);
+        unread_add(&p->unread, out, (size_t)n);
         spop_conn_written(p->conn, (size_t)n);
     }
     if (n != (ssize_t)len)
@@ -294,6 +254,7 @@ void spop_server_init(struct spop_server *s, struct ev_loop *loop, const struct 
         .handler = *handler,
         .counters = counters,
         .peers_max = peers_max,
+        .barrier_fd = eventfd(0, EFD_CLOEXEC),
         .hello_timeout_s = SPOP_HELLO_TIMEOUT_S,
         .goodbye_timeout_s = SPOP_GOODBYE_TIMEOUT_S,
     };
@@ -375,4 +336,7 @@ void spop_server_release(struct spop_server *s)
     if (ev_is_active(&s->log_window))
         log_window_over(s->loop, &s->log_window, 0);
     ev_prepare_stop(s->loop, &s->flush);
+    if (s->barrier_fd >= 0)
+        close(s->barrier_fd);
+    s->barrier_fd = -1;
 }

@@ -25,6 +25,7 @@ struct spop_server {
     struct spop_peer *peers; /* list */
     struct spop_peer *ready; /* list of those with output that was not offered to the socket yet */
     size_t n_peers, peers_max;
+    int barrier_fd; /* of unread.h */
     double hello_timeout_s, goodbye_timeout_s; /* set by init; may be changed before the first adopt */
     bool stopping;
     ev_prepare flush;

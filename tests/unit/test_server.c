@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "tests/unit/wire_frames.h"
@@ -273,6 +274,31 @@ static void peer_never_has_a_buffer_of_haproxys_before_it_unread(void)
     }
 }
 
+/* While a receive of the peer is under way the kernel may say already that all is read: only where a receive ends by itself, another one begins. */
+static void receive_ends_where_the_peer_was_seen_to_have_read_all(void)
+{
+    static char bytes[256 * 1024];
+    struct wire_client *c;
+
+    wire_rig_begin(8);
+    wire_rig.answer_len = 40000;
+    c = wire_client_new();
+    wire_client_greet(c, SPOP_FRAME_MAX);
+    wire_client_notify(c, 1);
+    wire_rig_run_until(wire_has_two_frames, c);
+    wire_client_notify(c, 2);
+    ssize_t n = 0;
+    for (int unread = 0; unread < 40000;) {
+        ev_run(wire_rig.loop, EVRUN_NOWAIT);
+        CU_ASSERT_EQUAL_FATAL(ioctl(c->fd, FIONREAD, &unread), 0);
+    }
+    n = recv(c->fd, bytes, sizeof bytes, MSG_DONTWAIT);
+    CU_ASSERT_EQUAL(n, 1);
+    CU_ASSERT(recv(c->fd, bytes, sizeof bytes, MSG_DONTWAIT) >= 40000);
+    wire_client_free(c);
+    wire_rig_end();
+}
+
 static void release_closes_everything_at_once(void)
 {
     struct wire_client *c;
@@ -362,6 +388,8 @@ void test_server_register(void)
     CU_add_test(s, "a slow reader gets everything and delays nobody", slow_reader_gets_everything_and_delays_nobody);
     CU_add_test(s, "a peer never has a buffer of HAProxy's before it unread, which HAProxy would not survive",
                 peer_never_has_a_buffer_of_haproxys_before_it_unread);
+    CU_add_test(s, "a receive ends where the peer was seen to have read all, so that what is written next does not come on top of it",
+                receive_ends_where_the_peer_was_seen_to_have_read_all);
     CU_add_test(s, "release closes everything at once", release_closes_everything_at_once);
     CU_add_test(s, "a flood of failures is logged in a few lines", flood_of_failures_is_logged_in_a_few_lines);
 }
