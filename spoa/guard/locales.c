@@ -95,7 +95,8 @@ static bool has_room(const struct shard *s, struct str header)
 static void keep(struct shard *s, uint64_t hash, struct str header, uint16_t chosen, uint64_t now_ms)
 {
     pthread_mutex_lock(&s->lock);
-    if (!has_room(s, header) && now_ms - s->begun_ms >= RENEW_MS) {
+    /* Another thread may have begun it later than this one has looked at its clock. */
+    if (!has_room(s, header) && now_ms >= s->begun_ms + RENEW_MS) {
         memset(s->places, 0, sizeof s->places);
         s->n_entries = s->n_bytes = 0;
     }

@@ -127,6 +127,18 @@ static void after_a_flood_there_is_room_again_within_a_minute(void)
     locale_cache_free(&c);
 }
 
+/* Guards the bound of a minute: threads look at their clocks one after the other. */
+static void who_looked_at_the_clock_earlier_renews_nothing(void)
+{
+    static const struct str usual = STR("pt-BR,pt;q=0.9,en;q=0.8");
+    struct locale_cache *c = cache_new();
+
+    flood(c, 0, 2);
+    CU_ASSERT(!ask(c, usual, 1));
+    CU_ASSERT(!ask(c, usual, 1));
+    locale_cache_free(&c);
+}
+
 static void *ask_much(void *arg)
 {
     struct locale_cache *c = arg;
@@ -260,6 +272,7 @@ void test_locales_register(void)
     CU_ADD_TEST(suite, for_a_header_that_is_missing_or_too_long_nothing_is_matched);
     CU_ADD_TEST(suite, a_flood_of_made_up_headers_fills_the_cache_and_no_more);
     CU_ADD_TEST(suite, after_a_flood_there_is_room_again_within_a_minute);
+    CU_ADD_TEST(suite, who_looked_at_the_clock_earlier_renews_nothing);
     CU_ADD_TEST(suite, threads_that_fill_and_renew_it_together_choose_as_one_does);
     CU_ADD_TEST(suite, only_a_policy_that_chooses_alike_takes_over_what_is_remembered);
     CU_ADD_TEST(suite, what_is_remembered_lives_as_long_as_any_guard_that_has_it);
