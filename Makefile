@@ -129,7 +129,7 @@ sim = $(if $(SIM_SRC),build/$(1)/sim)
 everything = $(call programs,$(1)) $(call unit,$(1)) $(call replay,$(1)) $(call sim,$(1)) $(call corpus,$(1))
 
 # What takes memory: in the unit tests calls of it pass through tests/unit/refuse_memory.c.
-REFUSABLE := calloc arena_take arena_take_n arena_take_bytes arena_copy_str arena_on_release \
+REFUSABLE := calloc arena_take arena_take_n arena_take_bytes arena_take_buf arena_copy_str arena_copy_lower arena_on_release \
 	pcre2_compile_context_create_8 pcre2_match_context_create_8 pcre2_match_data_create_8 pthread_setspecific rate_subject_hash \
 	EVP_Digest EVP_MD_CTX_new aligned_alloc fdopen fdopendir realloc ev_loop_new pthread_create
 

@@ -10,10 +10,25 @@
 
 extern char **environ;
 
+static bool is_daemon_name(const char *command)
+{
+    return strcmp(command, "run") == 0 || strcmp(command, "serve") == 0;
+}
+
+/* `edge-spoa help check` is `edge-spoa check --help`. */
+static int help_of(const char *name)
+{
+    char option[] = "--help", *argv[] = {option, NULL};
+    const struct cli_command *command = cli_command(name);
+    if (command != NULL)
+        return command->run(1, argv, environ);
+    return is_daemon_name(name) ? cli_help() : cli_no_command(name);
+}
+
 int main(int argc, char **argv)
 {
     const char *command = argc > 1 ? argv[1] : "";
-    const bool is_daemon = argc == 2 && (strcmp(command, "run") == 0 || strcmp(command, "serve") == 0);
+    const bool is_daemon = argc == 2 && is_daemon_name(command);
     if (is_daemon)
         signals_hold();
     if (strcmp(command, "run") == 0 && is_daemon)
@@ -25,8 +40,10 @@ int main(int argc, char **argv)
         return of_a_person->run(argc - 2, argv + 2, environ);
     if (strcmp(command, "--version") == 0)
         return cli_version();
-    const bool names_daemon = strcmp(command, "run") == 0 || strcmp(command, "serve") == 0;
-    if (strcmp(command, "--help") == 0 || strcmp(command, "help") == 0 || (names_daemon && argc == 3 && strcmp(argv[2], "--help") == 0))
+    const bool names_daemon = is_daemon_name(command);
+    if (strcmp(command, "--help") == 0 || strcmp(command, "help") == 0)
+        return argc > 2 ? help_of(argv[2]) : cli_help();
+    if (names_daemon && argc == 3 && strcmp(argv[2], "--help") == 0)
         return cli_help();
     if (names_daemon)
         fprintf(stderr, "edge-spoa %s takes no arguments: its settings come from the environment, see edge-spoa --help\n", command);

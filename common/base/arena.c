@@ -134,6 +134,15 @@ char *arena_take_bytes(struct arena *a, size_t len)
     return take(a, len, 1);
 }
 
+bool arena_take_buf(struct arena *a, size_t len, struct buf *out)
+{
+    char *storage = arena_take_bytes(a, len);
+
+    if (storage != NULL)
+        buf_init(out, storage, len);
+    return storage != NULL;
+}
+
 bool arena_copy_str(struct arena *a, struct str s, struct str *out)
 {
     char *p;
@@ -146,6 +155,18 @@ bool arena_copy_str(struct arena *a, struct str s, struct str *out)
     if (s.len > 0)
         memcpy(p, s.p, s.len);
     p[s.len] = '\0';
+    *out = (struct str){p, s.len};
+    return true;
+}
+
+bool arena_copy_lower(struct arena *a, struct str s, struct str *out)
+{
+    char *p = arena_take_bytes(a, s.len);
+
+    if (p == NULL)
+        return false;
+    for (size_t i = 0; i < s.len; i++)
+        p[i] = ascii_lower(s.p[i]);
     *out = (struct str){p, s.len};
     return true;
 }

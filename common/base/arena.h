@@ -30,8 +30,12 @@ MUSTUSE void *arena_take(struct arena *a, size_t size_bytes);
 MUSTUSE void *arena_take_n(struct arena *a, size_t n, size_t size_bytes);
 /* Unaligned, not zeroed: for bytes. */
 MUSTUSE char *arena_take_bytes(struct arena *a, size_t len);
+/* An empty buffer over len such bytes. False when memory is refused; *out untouched. */
+MUSTUSE bool arena_take_buf(struct arena *a, size_t len, struct buf *out);
 /* A copy with a NUL behind it (not counted in len). False when memory is refused; *out untouched. */
 MUSTUSE bool arena_copy_str(struct arena *a, struct str s, struct str *out);
+/* A copy with ASCII letters in lower case, without a NUL. False when memory is refused; *out untouched. */
+MUSTUSE bool arena_copy_lower(struct arena *a, struct str s, struct str *out);
 /* Calls fn(arg) at release or reset: for foreign objects. False when memory is refused; fn is not called then. */
 MUSTUSE bool arena_on_release(struct arena *a, void (*fn)(void *arg), void *arg);
 

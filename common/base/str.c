@@ -220,6 +220,22 @@ void buf_printf(struct buf *b, const char *fmt, ...)
         b->len += (size_t)n;
 }
 
+static const struct str replacement = {"\xef\xbf\xbd", 3};
+
+void buf_put_utf8(struct buf *b, struct str s)
+{
+    const size_t before = b->len;
+
+    while (s.len > 0 && !b->full) {
+        const size_t n = str_utf8_len(s);
+
+        buf_put(b, n == 0 ? replacement : str_sub(s, 0, n));
+        str_skip(&s, n == 0 ? 1 : n);
+    }
+    if (b->full)
+        b->len = before;
+}
+
 /* c: one that can't stand in a string as it is. */
 static void put_json_escape(struct buf *b, unsigned char c)
 {
@@ -245,7 +261,7 @@ static void put_json_other(struct buf *b, struct str *s)
     if (n == 1)
         put_json_escape(b, (unsigned char)s->p[0]);
     else if (n == 0)
-        buf_put(b, STR("\xef\xbf\xbd"));
+        buf_put(b, replacement);
     else
         buf_put(b, str_sub(*s, 0, n));
     str_skip(s, n == 0 ? 1 : n);

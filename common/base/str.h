@@ -171,6 +171,8 @@ void buf_put_u64(struct buf *b, uint64_t n);
 void buf_put_i64(struct buf *b, int64_t n);
 /* Needs one byte of room more than it appends. */
 void buf_printf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* Bytes that are not UTF-8 become U+FFFD: at most three times as long. */
+void buf_put_utf8(struct buf *b, struct str s);
 /* As a JSON string with quotes (RFC 8259); bytes that are not UTF-8 become U+FFFD. */
 void buf_put_json(struct buf *b, struct str s);
 

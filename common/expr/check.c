@@ -44,23 +44,11 @@ static bool has_source(const struct expr_deployment *d, enum expr_source s)
     return !expr_source_is_viewer(s) || (d->sources >> s & 1) != 0;
 }
 
-static char fold_name(char c)
-{
-    return c == '_' ? '-' : ascii_lower(c);
-}
-
-/* Upstreams may read '_' as '-': either spelling is the same name. */
 static bool is_unreadable(const struct expr_deployment *d, struct str name)
 {
-    for (size_t i = 0; i < d->n_unreadable; i++) {
-        struct str other = d->unreadable[i];
-        size_t n = 0;
-
-        while (n < name.len && other.len == name.len && fold_name(name.p[n]) == fold_name(other.p[n]))
-            n++;
-        if (other.len == name.len && n == name.len)
+    for (size_t i = 0; i < d->n_unreadable; i++)
+        if (header_names_alike(d->unreadable[i], name))
             return true;
-    }
     return false;
 }
 

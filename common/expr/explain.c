@@ -24,21 +24,12 @@ static json_t *match_json(enum match m)
 /* Bytes that are no UTF-8 become U+FFFD. */
 static json_t *text_json(struct explainer *x, struct str s)
 {
-    static const struct str replacement = {"\xef\xbf\xbd", 3};
-    size_t cap = 3 * s.len;
-    char *p = arena_take_bytes(&x->scratch, cap);
     struct buf b;
 
-    if (p == NULL)
+    if (!arena_take_buf(&x->scratch, 3 * s.len, &b))
         return NULL;
-    buf_init(&b, p, cap);
-    while (s.len > 0) {
-        size_t len = str_utf8_len(s);
-
-        buf_put(&b, len == 0 ? replacement : str_sub(s, 0, len));
-        str_skip(&s, len == 0 ? 1 : len);
-    }
-    return json_stringn(p, b.len);
+    buf_put_utf8(&b, s);
+    return json_stringn(b.p, b.len);
 }
 
 static json_t *append_text(struct explainer *x, json_t *list, struct str s)

@@ -108,13 +108,10 @@ MUSTUSE static bool key_of(const struct condition *c, const struct form *f, stru
 {
     bool is_text = field_info(c->field)->type == T_STRING;
     uint32_t where = is_text ? f->predicate.slot : (uint32_t)c->field;
-    size_t cap = KEY_HEAD_BYTES + literals_max(c);
-    char *p = arena_take_bytes(scratch, cap);
     struct buf b;
 
-    if (p == NULL)
+    if (!arena_take_buf(scratch, KEY_HEAD_BYTES + literals_max(c), &b))
         return false;
-    buf_init(&b, p, cap);
     buf_put_byte(&b, (char)f->predicate.kind);
     put_bytes(&b, &where, sizeof(where));
     put_literals(&b, f);

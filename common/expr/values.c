@@ -93,37 +93,9 @@ static void first_header(const struct expr_facts *f, struct str name, struct str
     *out = (struct texts){kept, 1};
 }
 
-static bool join_forwarded_for(const struct expr_facts *f)
-{
-    static const struct str name = {"x-forwarded-for", 15};
-    const struct headers *h = facts_headers(f);
-    size_t len = 0, n = 0, n_joined = 0;
-    struct buf b;
-    char *p;
-
-    for (size_t i = 0; i < h->n; i++)
-        if (str_eq_nocase(h->items[i].name, name)) {
-            len += h->items[i].value.len + 2;
-            n++;
-        }
-    if (n <= 1)
-        return n == 0 || headers_get(h, name, &f->lazy->forwarded_for);
-    p = arena_take_bytes(f->lazy->arena, len);
-    if (p == NULL)
-        return false;
-    buf_init(&b, p, len);
-    for (size_t i = 0; i < h->n; i++)
-        if (str_eq_nocase(h->items[i].name, name)) {
-            buf_put_cstr(&b, n_joined++ == 0 ? "" : ", ");
-            buf_put(&b, h->items[i].value);
-        }
-    f->lazy->forwarded_for = buf_str(&b);
-    return true;
-}
-
 static bool forwarded_for(const struct expr_facts *f, struct texts *out)
 {
-    if (!f->lazy->has_forwarded_for && !join_forwarded_for(f))
+    if (!f->lazy->has_forwarded_for && !headers_join(facts_headers(f), STR("x-forwarded-for"), f->lazy->arena, &f->lazy->forwarded_for))
         return false;
     f->lazy->has_forwarded_for = true;
     *out = (struct texts){&f->lazy->forwarded_for, 1};
@@ -138,12 +110,10 @@ static bool join_full_uri(const struct expr_facts *f)
     bool bare = str_find_byte(f->host, ':') != SIZE_MAX;
     struct str scheme = f->viewer.ssl ? STR("https://") : STR("http://");
     size_t cap = scheme.len + f->host.len + 2 + f->uri.len;
-    char *p = arena_take_bytes(f->lazy->arena, cap);
     struct buf b;
 
-    if (p == NULL)
+    if (!arena_take_buf(f->lazy->arena, cap, &b))
         return false;
-    buf_init(&b, p, cap);
     buf_put(&b, scheme);
     buf_put_cstr(&b, bare ? "[" : "");
     buf_put(&b, f->host);
@@ -230,33 +200,6 @@ void facts_claim(const struct expr_facts *f, struct str name, struct texts *out)
         }
 }
 
-/* Lines of one header count as one (RFC 9110 5.3). False: there is none, or no memory; *out is untouched. */
-static bool join_lines(const struct expr_facts *f, struct str name, struct str *out)
-{
-    const struct headers *h = facts_headers(f);
-    size_t n_lines = headers_count(h, name), len = 0;
-    struct buf b;
-    char *p;
-
-    if (n_lines <= 1)
-        return headers_get(h, name, out);
-    for (size_t i = 0; i < h->n; i++)
-        len += str_eq_nocase(h->items[i].name, name) ? h->items[i].value.len + 2 : 0;
-    p = arena_take_bytes(f->lazy->arena, len);
-    if (p == NULL)
-        return false;
-    buf_init(&b, p, len);
-    for (size_t i = 0; i < h->n; i++) {
-        if (!str_eq_nocase(h->items[i].name, name))
-            continue;
-        if (b.len > 0)
-            buf_put_cstr(&b, ", ");
-        buf_put(&b, h->items[i].value);
-    }
-    *out = buf_str(&b);
-    return true;
-}
-
 struct str expr_facts_locale(const struct expr_facts *f)
 {
     struct str languages = STR_NONE;
@@ -264,7 +207,7 @@ struct str expr_facts_locale(const struct expr_facts *f)
     if (f->locale == NULL || f->lazy == NULL)
         return STR_NONE;
     if (!f->lazy->has_locale) {
-        if (!join_lines(f, STR("accept-language"), &languages))
+        if (!headers_join(facts_headers(f), STR("accept-language"), f->lazy->arena, &languages))
             languages = STR_NONE;
         f->lazy->locale = f->locale(f->locale_ctx, languages);
         f->lazy->has_locale = true;

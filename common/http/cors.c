@@ -24,12 +24,6 @@ static bool has_nocase(const struct str_list *list, struct str name)
     return false;
 }
 
-/* The value of a header that stands there once. */
-static bool get_single(const struct headers *h, struct str name, struct str *value)
-{
-    return headers_count(h, name) == 1 && headers_get(h, name, value);
-}
-
 bool cors_is_preflight(struct str method, const struct headers *h)
 {
     struct str value;
@@ -49,7 +43,7 @@ static bool allows_method(const struct cors_policy *p, const struct headers *h)
 {
     struct str method;
 
-    return get_single(h, STR("access-control-request-method"), &method) && (is_safelisted(method) || find(&p->methods, method) != NULL || find(&p->methods, any) != NULL);
+    return headers_get_single(h, STR("access-control-request-method"), &method) && (is_safelisted(method) || find(&p->methods, method) != NULL || find(&p->methods, any) != NULL);
 }
 
 /* name is not empty. Fetch, "CORS non-wildcard request-header name": authorization has to be named. */
@@ -95,7 +89,7 @@ void cors_respond(const struct cors_policy *p, const struct headers *h, bool pre
 {
     const bool fixed = p->origins.n == 1; /* "*" is such a one */
     struct str asked;
-    const struct str *listed = p->any_origin ? p->origins.items : get_single(h, STR("origin"), &asked) ? find(&p->origins, asked) : NULL;
+    const struct str *listed = p->any_origin ? p->origins.items : headers_get_single(h, STR("origin"), &asked) ? find(&p->origins, asked) : NULL;
     const struct str *allowed = fixed && !preflight ? p->origins.items : listed;
     const bool refused = allowed == NULL || (preflight && !(allows_method(p, h) && allows_headers(p, h)));
 

@@ -19,9 +19,7 @@ struct cors_policy {
     struct str_list request_headers; /* lower case; "*" stands for all but "authorization", which may stand beside it; never with credentials */
     struct str_list exposed_headers; /* lower case; "*" alone stands for all, never with credentials */
     bool credentials;
-    bool has_max_age;
-    uint32_t max_age_s;
-    /* What responses say, made once: lists joined by ", " (empty: the header is left out), seconds. */
+    /* What responses say, made once: lists joined by ", ", seconds; empty: the header is left out. */
     struct str allow_methods, allow_headers, expose_headers, max_age;
 };
 

@@ -61,6 +61,39 @@ size_t headers_count(const struct headers *h, struct str name)
     return n;
 }
 
+bool headers_get_single(const struct headers *h, struct str name, struct str *value)
+{
+    return headers_count(h, name) == 1 && headers_get(h, name, value);
+}
+
+bool headers_join(const struct headers *h, struct str name, struct arena *a, struct str *out)
+{
+    static const struct str between = {", ", 2};
+    size_t n = 0, n_joined = 0, len = 0;
+    struct str only = STR_NONE;
+    struct buf b;
+
+    for (size_t i = 0; i < h->n; i++)
+        if (str_eq_nocase(h->items[i].name, name)) {
+            only = h->items[i].value;
+            len += h->items[i].value.len + between.len;
+            n++;
+        }
+    if (n <= 1) {
+        *out = only;
+        return true;
+    }
+    if (!arena_take_buf(a, len, &b))
+        return false;
+    for (size_t i = 0; i < h->n; i++)
+        if (str_eq_nocase(h->items[i].name, name)) {
+            buf_put(&b, n_joined++ == 0 ? STR_NONE : between);
+            buf_put(&b, h->items[i].value);
+        }
+    *out = buf_str(&b);
+    return true;
+}
+
 static void put_string(struct buf *b, struct str s)
 {
     varint_put(b, s.len);

@@ -24,6 +24,10 @@ MUSTUSE bool headers_decode(struct str bin, struct arena *a, struct headers *out
 /* The first value of that name (ASCII case ignored); false when absent. */
 bool headers_get(const struct headers *h, struct str name, struct str *value);
 size_t headers_count(const struct headers *h, struct str name);
+/* The value of a header that stands there once; false when it is absent or stands there more often. */
+bool headers_get_single(const struct headers *h, struct str name, struct str *value);
+/* All values of that name as one, joined by ", " (RFC 9110 5.3): borrowed where there is one, empty where there is none. False: no memory. */
+MUSTUSE bool headers_join(const struct headers *h, struct str name, struct arena *a, struct str *out);
 
 /* Operation lists for `del-headers-bin` and `add-headers-bin` (and edge.lua, which reads the same bytes):
  * deletions  (varint len, name)... 00      additions  (varint len, name)(varint len, value)... 00 00

@@ -47,7 +47,7 @@ static void put_code(struct buf *id, const char *before, uint64_t code)
     buf_put(id, (struct str){text, code_text(code, text)});
 }
 
-/* Fills in what is 0 of script and region; what ICU does not know stays so. */
+/* Fills in what is 0 of script and region; what ICU does not know stays so. After a failure ICU's functions do nothing. */
 static void add_likely(uint64_t language, uint64_t *script, uint64_t *region)
 {
     char id_text[ID_MAX], likely[ULOC_FULLNAME_CAPACITY], part[ULOC_FULLNAME_CAPACITY];
@@ -60,8 +60,6 @@ static void add_likely(uint64_t language, uint64_t *script, uint64_t *region)
     put_code(&id, "_", *region);
     id_text[id.len] = '\0';
     uloc_addLikelySubtags(id_text, likely, sizeof likely, &status);
-    if (U_FAILURE(status))
-        return;
     if (*script == 0 && uloc_getScript(likely, part, sizeof part, &status) > 0 && U_SUCCESS(status))
         *script = subtag_code(str_of(part));
     if (*region == 0 && uloc_getCountry(likely, part, sizeof part, &status) > 0 && U_SUCCESS(status))
@@ -363,23 +361,18 @@ static bool fill(struct making *mk, const struct str_list *supported)
 
 bool locale_matcher_make(const struct str_list *supported, size_t fallback, struct arena *a, const struct locale_matcher **out)
 {
-    UErrorCode status = U_ZERO_ERROR, alias_status = U_ZERO_ERROR;
+    UErrorCode status = U_ZERO_ERROR;
     struct locale_matcher *m = ARENA_NEW(a, struct locale_matcher);
     struct making mk = {.m = m, .arena = a};
 
     if (!m)
         return false;
     *m = (struct locale_matcher){.n_tags = supported->n, .fallback = fallback, .texts = supported->items};
-    UResourceBundle *metadata = ures_openDirect(NULL, "metadata", &status);
-    if (U_SUCCESS(status))
-        mk.aliases = ures_getByKey(metadata, "alias", NULL, &alias_status);
-    if (U_FAILURE(alias_status)) {
-        ures_close(mk.aliases);
-        mk.aliases = NULL;
-    }
+    UResourceBundle *metadata = ures_openDirect(NULL, "metadata", &status), *aliases = ures_getByKey(metadata, "alias", NULL, &status);
+    mk.aliases = U_SUCCESS(status) ? aliases : NULL;
     list_regions(&mk.regions);
     bool ok = fill(&mk, supported);
-    ures_close(mk.aliases);
+    ures_close(aliases);
     ures_close(metadata);
     if (ok)
         *out = m;

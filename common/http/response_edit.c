@@ -27,15 +27,6 @@ void response_edit_add(struct response_edit *e, struct str name, struct str valu
         e->added[e->n_added++] = (struct header){.name = name, .value = value};
 }
 
-static bool buf_take(struct buf *b, size_t size, struct arena *a)
-{
-    char *storage = arena_take_bytes(a, size);
-
-    if (storage != NULL)
-        buf_init(b, storage, size);
-    return storage != NULL;
-}
-
 static bool deletions(const struct response_edit *e, struct arena *a, struct str *out)
 {
     size_t size = LIST_END_MAX;
@@ -46,7 +37,7 @@ static bool deletions(const struct response_edit *e, struct arena *a, struct str
         return true;
     for (size_t i = 0; i < e->n_deleted; i++)
         size += VARINT_MAX_LEN + e->deleted[i].len;
-    if (!buf_take(&b, size, a))
+    if (!arena_take_buf(a, size, &b))
         return false;
     for (size_t i = 0; i < e->n_deleted; i++)
         headers_put_del(&b, e->deleted[i]);
@@ -65,7 +56,7 @@ static bool additions(const struct response_edit *e, struct arena *a, struct str
         return true;
     for (size_t i = 0; i < e->n_added; i++)
         size += 2 * VARINT_MAX_LEN + e->added[i].name.len + e->added[i].value.len;
-    if (!buf_take(&b, size, a))
+    if (!arena_take_buf(a, size, &b))
         return false;
     for (size_t i = 0; i < e->n_added; i++)
         headers_put_add(&b, e->added[i].name, e->added[i].value);

@@ -63,13 +63,7 @@ bool target_host(struct str host_header, struct arena *a, struct str *out)
         *out = host;
         return true;
     }
-    char *p = arena_take_bytes(a, host.len);
-    if (p == NULL)
-        return false;
-    for (size_t i = 0; i < host.len; i++)
-        p[i] = ascii_lower(host.p[i]);
-    *out = (struct str){p, host.len};
-    return true;
+    return arena_copy_lower(a, host, out);
 }
 
 static bool pair_parses(struct str pair)

@@ -169,11 +169,9 @@ void template_render(const struct template *t, const struct template_values *v, 
 bool template_page(const struct template *t, uint32_t retry_after_s, struct arena *a, struct str *out)
 {
     const struct template_values values = {.retry_after_s = retry_after_s, .request_id = STR(TEMPLATE_REQUEST_ID_MARK)};
-    char *storage = arena_take_bytes(a, t->rendered_max);
     struct buf b;
-    if (storage == NULL)
+    if (!arena_take_buf(a, t->rendered_max, &b))
         return false;
-    buf_init(&b, storage, t->rendered_max);
     template_render(t, &values, &b);
     *out = buf_str(&b);
     return true;

@@ -91,12 +91,10 @@ static void join(struct compile *c, const struct jx *list, const struct str_list
                  max);
         return;
     }
-    char *storage = arena_take_bytes(&c->policy->arena, len);
-    if (!storage) {
+    if (!arena_take_buf(&c->policy->arena, len, &b)) {
         compile_no_memory(list);
         return;
     }
-    buf_init(&b, storage, len);
     for (size_t i = 0; i < items->n; i++) {
         if (i > 0)
             buf_put(&b, between);
@@ -114,15 +112,11 @@ static void read_max_age(struct compile *c, const struct jx *j, struct cors_poli
         return;
     if (ms % 1000 != 0)
         jx_fault(j, ERR_BAD_VALUE, "must be whole seconds: browsers are told nothing finer");
-    out->has_max_age = true;
-    out->max_age_s = (uint32_t) (ms / 1000);
-    char *storage = arena_take_bytes(&c->policy->arena, SECONDS_TEXT_MAX);
-    if (!storage) {
+    if (!arena_take_buf(&c->policy->arena, SECONDS_TEXT_MAX, &text)) {
         compile_no_memory(j);
         return;
     }
-    buf_init(&text, storage, SECONDS_TEXT_MAX);
-    buf_put_u64(&text, out->max_age_s);
+    buf_put_u64(&text, ms / 1000);
     out->max_age = buf_str(&text);
 }
 

@@ -49,16 +49,11 @@ bool compile_need_list(struct compile *c, const struct jx *j, const struct list_
 
 bool compile_lower(struct compile *c, const struct jx *j, struct str *text)
 {
-    char *lower = arena_take_bytes(&c->policy->arena, text->len);
+    const bool ok = arena_copy_lower(&c->policy->arena, *text, text);
 
-    if (!lower) {
+    if (!ok)
         compile_no_memory(j);
-        return false;
-    }
-    for (size_t i = 0; i < text->len; i++)
-        lower[i] = ascii_lower(text->p[i]);
-    text->p = lower;
-    return true;
+    return ok;
 }
 
 bool compile_read_header_name(struct compile *c, const struct jx *j, struct str *name)

@@ -55,11 +55,9 @@ static size_t object_row(struct str name)
 
 static json_t *rendered(struct canonical *c, const struct expr *x)
 {
-    char *storage = arena_take_bytes(&c->arena, EXPR_TEXT_MAX);
     struct buf b;
-    if (storage == NULL)
+    if (!arena_take_buf(&c->arena, EXPR_TEXT_MAX, &b))
         return keep(c, NULL);
-    buf_init(&b, storage, EXPR_TEXT_MAX);
     expr_render(x, &b);
     return keep(c, json_stringn(b.p, b.len));
 }

@@ -248,15 +248,6 @@ static void drop_unchanged(struct edit *e, const struct headers *before)
     e->n_changed = kept;
 }
 
-static bool list_buf(struct buf *b, size_t len, size_t max, struct arena *a)
-{
-    char *storage = len <= max ? arena_take_bytes(a, len) : NULL;
-
-    if (storage)
-        buf_init(b, storage, len);
-    return storage != NULL;
-}
-
 static bool put_lists(const struct edit *e, struct arena *a, struct header_edit *out)
 {
     size_t del_len = 1, add_len = 2, n_added = 0, at;
@@ -270,7 +261,9 @@ static bool put_lists(const struct edit *e, struct arena *a, struct header_edit 
         for (at = c->at; next_value(e->items, e->n, c->name, &at, &value); n_added++)
             add_len += name_len + varint_len(value.len) + value.len;
     }
-    if (n_added > HEADERS_MAX || !list_buf(&del, del_len, WIRE_VAR_REQ_DEL_MAX, a) || !list_buf(&add, add_len, WIRE_VAR_REQ_ADD_MAX, a))
+    if (n_added > HEADERS_MAX || del_len > WIRE_VAR_REQ_DEL_MAX || add_len > WIRE_VAR_REQ_ADD_MAX)
+        return false;
+    if (!arena_take_buf(a, del_len, &del) || !arena_take_buf(a, add_len, &add))
         return false;
     for (size_t i = 0; i < e->n_changed; i++) {
         const struct change *c = &e->changed[i];

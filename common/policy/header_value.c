@@ -30,10 +30,8 @@ bool header_value_clean(struct str value, struct arena *a, struct str *out)
         *out = value;
         return true;
     }
-    char *storage = arena_take_bytes(a, value.len);
-    if (!storage)
+    if (!arena_take_buf(a, value.len, &b))
         return false;
-    buf_init(&b, storage, value.len);
     put_clean(&b, value);
     *out = str_trim(buf_str(&b));
     return true;
@@ -111,10 +109,8 @@ bool header_value_render(const struct value_part *parts, size_t n, const struct 
 
     for (size_t i = 0; i < n && len <= VALUE_MAX; i++)
         len += value_of(&parts[i], &r->facts, &made).len;
-    char *storage = len <= VALUE_MAX ? arena_take_bytes(a, len) : NULL;
-    if (!storage)
+    if (len > VALUE_MAX || !arena_take_buf(a, len, &b))
         return false;
-    buf_init(&b, storage, len);
     for (size_t i = 0; i < n; i++)
         put_clean(&b, value_of(&parts[i], &r->facts, &made));
     *out = str_trim(buf_str(&b));

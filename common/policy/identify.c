@@ -67,11 +67,9 @@ static bool build_uri(const struct target *t, const struct path *path, struct ar
         return true;
     }
     bool has_query = query.len > 0 || (t->has_query && t->query.len == 0);
-    char *p = arena_take_bytes(a, path->forward.len + 1 + query.len);
-    if (!p)
-        return false;
     struct buf b;
-    buf_init(&b, p, path->forward.len + 1 + query.len);
+    if (!arena_take_buf(a, path->forward.len + 1 + query.len, &b))
+        return false;
     buf_put(&b, path->forward);
     if (has_query) {
         buf_put_byte(&b, '?');

@@ -49,21 +49,17 @@ const char *ingress_header_refused(struct str name)
 bool ingress_own_header(struct ingress_reading *r, struct str name, struct str *out)
 {
     struct ingress *in = &r->in;
-    char *p;
 
     for (size_t i = 0; i < in->n_own_headers; i++)
         if (str_eq_nocase(in->own_headers[i], name)) {
             *out = in->own_headers[i];
             return true;
         }
-    p = arena_take_bytes(r->a, name.len);
-    if (p == NULL) {
+    if (!arena_copy_lower(r->a, name, out)) {
         r->no_memory = true;
         return false;
     }
-    for (size_t i = 0; i < name.len; i++)
-        p[i] = ascii_lower(name.p[i]);
-    *out = in->own_headers[in->n_own_headers++] = (struct str){p, name.len};
+    in->own_headers[in->n_own_headers++] = *out;
     in->own_lengths |= UINT64_C(1) << (name.len < 63 ? name.len : 63);
     return true;
 }

@@ -4,11 +4,6 @@
 static const struct str policy_name = {"ratelimit-policy", sizeof "ratelimit-policy" - 1};
 static const struct str limit_name = {"ratelimit", sizeof "ratelimit" - 1};
 
-static uint64_t seconds_up(uint64_t ms)
-{
-    return ms / 1000 + (ms % 1000 != 0);
-}
-
 static void put_item(struct buf *b, struct str id, const char *first, uint64_t first_value, const char *second, uint64_t second_value)
 {
     if (b->len > 0)
@@ -21,26 +16,18 @@ static void put_item(struct buf *b, struct str id, const char *first, uint64_t f
     buf_put_u64(b, second_value);
 }
 
-static bool buf_take(struct buf *b, size_t size, struct arena *a)
-{
-    char *storage = arena_take_bytes(a, size);
-    if (storage != NULL)
-        buf_init(b, storage, size);
-    return storage != NULL;
-}
-
 bool policy_limit_headers(const struct limit_report *reports, size_t n, struct arena *a, struct response_edit *out)
 {
     struct buf policies, limits;
 
     if (n == 0)
         return true;
-    if (!buf_take(&policies, n * LIMIT_ITEM_MAX, a) || !buf_take(&limits, n * LIMIT_ITEM_MAX, a))
+    if (!arena_take_buf(a, n * LIMIT_ITEM_MAX, &policies) || !arena_take_buf(a, n * LIMIT_ITEM_MAX, &limits))
         return false;
     for (size_t i = 0; i < n; i++) {
         const struct rate_rule *rule = reports[i].rule;
-        put_item(&policies, rule->id, "\";q=", rule->params.limit, ";w=", seconds_up(rule->params.period_ms));
-        put_item(&limits, rule->id, "\";r=", reports[i].verdict.remaining, ";t=", seconds_up(reports[i].verdict.reset_ms));
+        put_item(&policies, rule->id, "\";q=", rule->params.limit, ";w=", rate_seconds_up(rule->params.period_ms));
+        put_item(&limits, rule->id, "\";r=", reports[i].verdict.remaining, ";t=", rate_seconds_up(reports[i].verdict.reset_ms));
     }
     response_edit_delete(out, policy_name);
     response_edit_delete(out, limit_name);

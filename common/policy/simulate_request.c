@@ -58,15 +58,10 @@ static void add_value(const struct jx *j, struct str name, struct headers *h)
 
 static bool take_name(const struct jx *j, struct arena *a, struct str *out)
 {
-    char *lower = arena_take_bytes(a, j->key.len);
-
-    if (!lower) {
+    if (!arena_copy_lower(a, j->key, out)) {
         compile_no_memory(j);
         return false;
     }
-    for (size_t i = 0; i < j->key.len; i++)
-        lower[i] = ascii_lower(j->key.p[i]);
-    *out = (struct str){lower, j->key.len};
     if (!header_name_ok(*out))
         jx_fault(j, ERR_BAD_VALUE, "no header name");
     else if (str_eq(*out, STR("host")))

@@ -116,12 +116,7 @@ static json_t *readable(struct str value)
     if (str_is_utf8(value))
         return simulate_text(value);
     buf_init(&b, storage, sizeof storage);
-    while (value.len > 0) {
-        size_t len = str_utf8_len(value);
-
-        buf_put(&b, len == 0 ? STR("\xef\xbf\xbd") : str_sub(value, 0, len));
-        str_skip(&value, len == 0 ? 1 : len);
-    }
+    buf_put_utf8(&b, value);
     return simulate_text(buf_str(&b));
 }
 

@@ -124,7 +124,7 @@ void compile_forward_warning(struct compile *c, const struct jx *j, const struct
     if (b.len == 0 || filter->mode != FORWARD_ALLOWLIST || !c->in_force)
         return;
     jx_path(j, path);
-    errlist_add(c->warnings, ERR_FORWARD_DROPS, path, "this allowlist drops %s: add to names what the upstream needs", list);
+    errlist_add(c->warnings, ERR_FORWARD_DROPS, path, "this allowlist drops %s: add to names what the upstream needs; what it shall not get, add and take away by remove", list);
 }
 
 /* Every header rule in force, and the policy's own filter. */

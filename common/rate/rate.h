@@ -14,8 +14,8 @@ enum { RATE_LIMIT_MAX = 1000000000, RATE_BURST_MAX = 1000000000, RATE_PERIOD_MIN
 struct rate_params {
     uint64_t limit, burst, period_ms;
 };
-/* Milliseconds as whole seconds, up: waiting that long is enough. */
-uint32_t rate_seconds_up(uint64_t ms);
+/* Milliseconds as whole seconds, up: waiting that long is enough. 64 bits: a reset may take 2^51 ms. */
+uint64_t rate_seconds_up(uint64_t ms);
 /* Says in e (path given by the caller) which bound is broken and the largest burst that would fit. */
 MUSTUSE bool rate_params_ok(const struct rate_params *p, const char *path, struct err *e);
 

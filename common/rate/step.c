@@ -20,9 +20,9 @@ bool rate_params_ok(const struct rate_params *p, const char *path, struct err *e
     return true;
 }
 
-uint32_t rate_seconds_up(uint64_t ms)
+uint64_t rate_seconds_up(uint64_t ms)
 {
-    return (uint32_t) (ms / 1000 + (ms % 1000 != 0));
+    return ms / 1000 + (ms % 1000 != 0);
 }
 
 /* How long until missing units have flowed in at limit units a millisecond. */

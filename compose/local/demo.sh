@@ -19,6 +19,7 @@ PORT=${DEMO_PORT:-8080}
 README_ADDRESS=127.0.0.1:8080
 PIDS=()
 EDGE_PID=
+UPSTREAM_PID=
 
 # shellcheck source=compose/local/demo_shared.sh
 . "$HERE/demo_shared.sh"
@@ -106,6 +107,11 @@ show() {
 
 records() { [ "$(grep -c '"msg":"access"' "$STATE/edge.log")" -ge "$1" ]; }
 
+upstream_ready() {
+    gone "$UPSTREAM_PID" && { cat "$STATE/upstream.log" >&2; die "the upstream has ended; its lines stand above"; }
+    curl -sf -o /dev/null "http://127.0.0.1:$((PORT + 2))/"
+}
+
 ready() {
     gone "$EDGE_PID" && { cat "$STATE/edge.log" >&2; die "the edge has ended; its lines stand above"; }
     curl -sf -o /dev/null "http://127.0.0.1:$((PORT + 1))/readyz"
@@ -135,9 +141,14 @@ prepare() {
     trap stop EXIT
     trap 'exit 0' INT TERM
     start "$STATE/upstream.log" python3 "$ROOT/compose/demo/upstream.py" $((PORT + 2))
+    UPSTREAM_PID=${PIDS[-1]}
 }
 
-wait_ready() { wait_for 20 ready || die "the edge is not ready after 20 s; see $STATE/edge.log"; }
+# The edge is ready without its upstream, which /readyz says nothing about.
+wait_ready() {
+    wait_for 20 upstream_ready || die "the upstream does not answer after 20 s; see $STATE/upstream.log"
+    wait_for 20 ready || die "the edge is not ready after 20 s; see $STATE/edge.log"
+}
 
 serve() {
     local lines

@@ -23,7 +23,7 @@ static void print_count(FILE *f, size_t n, const char *what, const char *end)
     fprintf(f, "%zu %s%s%s", n, what, n == 1 ? "" : "s", end);
 }
 
-static void print_text(const struct cli_document *d, const struct policy *p, const struct errlist *errors, const struct errlist *warnings)
+static void print_text(const struct cli_document *d, const struct policy *p, const struct errlist *errors, const struct errlist *warnings, bool strict)
 {
     cli_document_print(stderr, d, errors, warnings);
     FILE *f = p != NULL ? stdout : stderr;
@@ -36,7 +36,8 @@ static void print_text(const struct cli_document *d, const struct policy *p, con
         fprintf(f, "%s: not valid: ", d->file);
         print_count(f, errors->n + errors->n_dropped, "error", ", ");
     }
-    print_count(f, warnings->n + warnings->n_dropped, "warning", "\n");
+    const bool fails = p != NULL && strict && warnings->n > 0;
+    print_count(f, warnings->n + warnings->n_dropped, "warning", fails ? ", a fault with --strict\n" : "\n");
 }
 
 static int check(const void *arg, struct errlist *errors, struct errlist *warnings)
@@ -52,7 +53,7 @@ static int check(const void *arg, struct errlist *errors, struct errlist *warnin
     if (exit_code == CLI_OK && call->strict && warnings->n > 0)
         exit_code = CLI_FAULTS;
     if (!call->as_json)
-        print_text(&d, policy, errors, warnings);
+        print_text(&d, policy, errors, warnings, call->strict);
     else if (!print_json(&d, errors, warnings))
         exit_code = CLI_USAGE;
     policy_free(&policy);

@@ -117,12 +117,10 @@ static int put_result(const struct expr_call *call, const struct expr *x, struct
 
 static int report(const struct expr_call *call, const struct expr *x, struct arena *a)
 {
-    char *storage = arena_take_bytes(a, EXPR_TEXT_MAX);
     struct buf text;
     struct expr_cost cost;
-    if (storage == NULL)
+    if (!arena_take_buf(a, EXPR_TEXT_MAX, &text))
         return no_memory();
-    buf_init(&text, storage, EXPR_TEXT_MAX);
     expr_render(x, &text);
     json_t *out = json_pack("{s:o, s:o}", "text", json_stringn(text.p, text.len), "ast", expr_to_json(x));
     if (out == NULL || (call->cost && !expr_cost_measure(x, text.len, a, &cost))) {

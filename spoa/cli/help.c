@@ -14,7 +14,7 @@ static const char *const names[] = {
 #define COMMAND_ROW(name, function, arguments, meaning) name,
 #include "spoa/cli/commands.def"
 #undef COMMAND_ROW
-    "--version", "--help", NULL};
+    "help", "--version", "--help", NULL};
 
 const struct cli_command *cli_command(const char *name)
 {
@@ -56,10 +56,10 @@ int cli_help(void)
     print_command("serve", "", "one agent (run starts it)");
     for (size_t i = 0; i < N_COMMANDS; i++)
         print_command(commands[i].name, commands[i].arguments, commands[i].meaning);
-    printf("  --version, --help\n"
+    printf("  help COMMAND, --help, --version\n"
            "\n"
            "Exit codes of all but run and serve: 0 fine, 1 faults in what was read or seen, 2 usage, settings or\n"
-           "unreadable file; --help behind a command says more about it.\n"
+           "unreadable file; help COMMAND, or --help behind it, says more about a command.\n"
            "Signals to run: HUP reloads the policy, USR1 exchanges the agents, USR2 reloads HAProxy, TERM drains\n"
            "and ends.\n"
            "\n"

@@ -112,15 +112,13 @@ static void put_binds(struct list *l, const char *name, const char *text, bool h
 {
     const struct str whole = str_of(text);
     const size_t cap = 8 * whole.len + 64; /* ":80," becomes "0.0.0.0:80," */
-    char *storage = arena_take_bytes(l->arena, cap);
     struct str part;
     struct buf b;
 
-    if (storage == NULL) {
+    if (!arena_take_buf(l->arena, cap, &b)) {
         l->failed = true;
         return;
     }
-    buf_init(&b, storage, cap);
     for (size_t at = 0; at <= whole.len; at += part.len + 1) {
         const struct str tail = str_sub(whole, at, whole.len);
 
@@ -234,18 +232,15 @@ static void put_strip(struct list *l, const struct ingress *ingress)
     const size_t n = sizeof stripped / sizeof stripped[0];
     size_t cap = sizeof "^()$";
     struct buf b;
-    char *storage;
 
     for (size_t i = 0; i < n; i++)
         cap += PATTERN_AROUND + PATTERN_MAX * stripped[i].name.len;
     for (size_t i = 0; i < ingress->n_own_headers; i++)
         cap += PATTERN_AROUND + PATTERN_MAX * ingress->own_headers[i].len;
-    storage = arena_take_bytes(l->arena, cap);
-    if (storage == NULL) {
+    if (!arena_take_buf(l->arena, cap, &b)) {
         l->failed = true;
         return;
     }
-    buf_init(&b, storage, cap);
     buf_put(&b, STR("^("));
     for (size_t i = 0; i < n; i++) {
         put_name_pattern(&b, stripped[i].name, stripped[i].other);

@@ -36,7 +36,7 @@ void lease_slot_init(struct lease_slot *slot)
 
 bool lease_publish(struct lease_source *source, struct lease_slot *const slots[], size_t n, struct policy *policy, struct guard *guard)
 {
-    struct lease_shared *shared = malloc(sizeof *shared);
+    struct lease_shared *shared = calloc(1, sizeof *shared);
     if (shared == NULL)
         return false;
     shared->policy = policy;

@@ -23,7 +23,8 @@ static const char *what_stays(const struct policy_file *f)
     return atomic_load(&f->version) != 0 ? "the policy in force stays" : "no policy is in force, every request is refused";
 }
 
-static bool publish(struct policy_file *f, struct policy *policy)
+/* Takes the policy over, also where it can't be published. */
+static bool publish(struct policy_file *f, struct policy *policy, struct errlist *errors)
 {
     int64_t version = policy->version;
     struct guard *guard = NULL;
@@ -33,9 +34,9 @@ static bool publish(struct policy_file *f, struct policy *policy)
     if (ok && !lease_publish(&f->source, f->slots, f->n_slots, policy, guard))
         ok = err_set(&e, ERR_NO_MEMORY, "", "no memory to publish it");
     if (!ok) {
+        errlist_add_err(errors, &e);
         guard_free(&guard);
         policy_free(&policy);
-        log_event(LOG_LEVEL_ERROR, "policy_refused", "%s: %s; %s", f->path, e.text, what_stays(f));
         return false;
     }
     atomic_store(&f->version, version);
@@ -92,11 +93,11 @@ bool policy_file_load(struct policy_file *f)
     struct policy *policy = NULL;
     bool ok = policy_load(f->path, &options, &policy, &errors, &warnings);
     log_faults(f->path, &warnings, LOG_LEVEL_WARN, "policy_warning");
-    if (ok) {
-        ok = publish(f, policy);
-    } else {
+    ok = ok && publish(f, policy, &errors);
+    if (!ok) {
+        const size_t n_faults = errors.n + errors.n_dropped;
         log_faults(f->path, &errors, LOG_LEVEL_ERROR, "policy_error");
-        log_event(LOG_LEVEL_ERROR, "policy_refused", "%s: %zu faults; %s", f->path, errors.n + errors.n_dropped, what_stays(f));
+        log_event(LOG_LEVEL_ERROR, "policy_refused", "%s: %zu fault%s; %s", f->path, n_faults, n_faults == 1 ? "" : "s", what_stays(f));
     }
     remember(f, ok, &errors);
     atomic_fetch_add(ok ? &f->n_loaded : &f->n_refused, 1);

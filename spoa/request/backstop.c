@@ -13,5 +13,5 @@ enum step_result step_backstop(struct request *r)
         counter_add(&r->context->counters.plain[METRIC_BACKSTOP_UNTRACKED], 1);
     if (verdict.allowed)
         return STEP_NEXT;
-    return request_refuse(r, DECISION_BACKSTOP, KIND_RATE_LIMITED, rate_seconds_up(verdict.retry_after_ms));
+    return request_refuse(r, DECISION_BACKSTOP, KIND_RATE_LIMITED, (uint32_t) rate_seconds_up(verdict.retry_after_ms));
 }

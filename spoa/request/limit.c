@@ -184,7 +184,7 @@ static enum step_result judge(struct request *r, bool asked)
         return request_fail(r, METRIC_INTERNAL);
     r->verdict.rate_rule = j.refusing != NULL ? j.refusing : j.closed != NULL ? j.closed : j.shadow;
     if (j.worst != NULL)
-        return request_refuse(r, DECISION_RATE_LIMITED, KIND_RATE_LIMITED, rate_seconds_up(j.worst->verdict.retry_after_ms));
+        return request_refuse(r, DECISION_RATE_LIMITED, KIND_RATE_LIMITED, (uint32_t) rate_seconds_up(j.worst->verdict.retry_after_ms));
     if (j.closed != NULL)
         return request_refuse(r, DECISION_UNAVAILABLE, KIND_UNAVAILABLE, 1);
     return pass(r);

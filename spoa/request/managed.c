@@ -29,12 +29,10 @@ bool managed_list(struct request *r, const struct managed *m, struct str *list)
     size_t cap = rules.len + LIST_END;
 #define WIRE_MANAGED(name, value, when, format) cap += 2 * VARINT_MAX_LEN + sizeof name + m->value.len;
 #include "schemas/wire.def"
-    char *storage = arena_take_bytes(&r->arena, cap);
     struct buf b;
 
-    if (storage == NULL)
+    if (!arena_take_buf(&r->arena, cap, &b))
         return false;
-    buf_init(&b, storage, cap);
     if (rules.len > 0)
         buf_put(&b, str_sub(rules, 0, rules.len - LIST_END));
 #define WIRE_MANAGED(name, value, when, format)                                                                                              \

@@ -53,11 +53,9 @@ static bool put_answer(struct buf *b, struct request *r)
     const struct template *t = template_of(r);
     struct str body = STR(fallback_body), type = STR(fallback_type);
     if (t != NULL) {
-        char *storage = arena_take_bytes(&r->arena, t->rendered_max);
-        if (storage == NULL)
-            return false;
         struct buf rendered;
-        buf_init(&rendered, storage, t->rendered_max);
+        if (!arena_take_buf(&r->arena, t->rendered_max, &rendered))
+            return false;
         const struct template_values values = {.retry_after_s = r->verdict.retry_after_s, .request_id = r->args.id};
         template_render(t, &values, &rendered);
         if (rendered.full)
@@ -188,10 +186,11 @@ static bool ack_try(struct request *r)
     return spop_ack_close(&r->pending);
 }
 
-/* Once the config phase has run, a response says who may read it, whoever makes it: the edge, HAProxy by itself later on, or the upstream. */
+/* Once the config phase has run (no settings.cors before), a response says who may read it, whoever makes it: the edge, HAProxy by itself later on, or
+ * the upstream. */
 static void add_cors(struct request *r)
 {
-    if (r->has_settings && r->settings.cors != NULL)
+    if (r->settings.cors != NULL)
         cors_respond(r->settings.cors, &r->headers, r->verdict.preflight, &r->response_edit);
 }
 

@@ -26,7 +26,7 @@ static bool put_barrier(int fd, int barrier_fd, struct str out)
         struct cmsghdr header;
         char room[CMSG_SPACE(sizeof(int))];
     } control = {.header = {.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
-    const struct msghdr message = {.msg_iov = &byte, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof(control.room)};
+    const struct msghdr message = {.msg_iov = &byte, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = barrier_fd < 0 ? 0 : sizeof(control.room)};
 
     memcpy(CMSG_DATA(&control.header), &barrier_fd, sizeof(barrier_fd));
     return sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
@@ -47,9 +47,8 @@ size_t unread_room(const struct unread *u, struct str out)
 {
     if (u->bytes + out.len <= UNREAD_MAX)
         return out.len;
+    /* For the rest of a frame there was room when it was begun. */
     size_t len = u->rest;
-    if (u->bytes + len > UNREAD_MAX)
-        return 0;
     while (len < out.len && u->bytes + len + frame_bytes(out.p + len) <= UNREAD_MAX)
         len += frame_bytes(out.p + len);
     return len > 0 || u->bytes > 0 ? len : frame_bytes(out.p);

@@ -17,7 +17,7 @@ bool unread_is_much(const struct unread *u, struct str out);
 /* True: the peer has read what was written, and the first byte of out is written now, as a barrier: a receive that was still under way ends with
  * it. For over a UNIX socket a receive goes on while it finds more, the kernel tells that all is read before it is over, and what is written then would
  * come on top. barrier_fd: any descriptor; a copy of it goes along, which makes the byte a barrier (unix(7), SCM_RIGHTS). HAProxy does not ask for it,
- * so the kernel throws it away.
+ * so the kernel throws it away. Negative: the byte is no barrier.
  *
  * Over TCP only the peer's kernel tells that it has all, and there is no barrier: a HAProxy that is slow to read can be lost there. */
 bool unread_look(struct unread *u, int fd, int barrier_fd, struct str out);

@@ -271,7 +271,13 @@ def test_check_says_that_a_deployment_would_refuse_every_request(tmp_path):
 def test_help_behind_a_daemon_is_the_settings(command):
     done = run(command, "--help")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == run("--help").stdout
+    assert done.stdout == run("--help").stdout == run("help", command).stdout == run("help").stdout
+
+
+def test_help_about_no_command_suggests_one():
+    done = run("help", "chek")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert 'there is no command "chek"; did you mean check?' in done.stderr
 
 
 def test_version_is_one_line():

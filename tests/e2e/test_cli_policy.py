@@ -65,6 +65,7 @@ def test_every_command_has_its_own_help(command):
     done = run(command, "--help")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith(f"Usage: edge-spoa {command} ")
+    assert run("help", command).stdout == done.stdout
 
 
 @pytest.mark.parametrize(
@@ -179,7 +180,8 @@ def test_an_unknown_deployment_is_a_warning_that_strict_counts(write):
     path = write(FINE)
     code, report = faults(path, env={})
     assert (code, [w["code"] for w in report["warnings"]]) == (0, ["deployment_unknown"])
-    assert run("check", path, "--strict", env={}).returncode == 1
+    strict = run("check", path, "--strict", env={})
+    assert (strict.returncode, strict.stdout.rpartition("; ")[2]) == (1, "1 warning, a fault with --strict\n")
     assert run("check", path, "--strict").returncode == 0
     assert faults(path)[1]["warnings"] == []
 

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -109,6 +110,27 @@ def test_the_plain_demo_shows_the_readme_and_leaves_no_process_behind(number, tm
         assert {"upstream.py", "edge-spoa"} <= {os.path.basename(word) for p in started for word in p.argv()}
         assert demo.stop(number) == 0, demo.text
     assert [p.pid for p in started if os.path.exists(f"/proc/{p.pid}")] == []
+
+
+# In place of python3: the upstream begins a second after the edge is ready, which answers one port below it.
+LATE_UPSTREAM = f"""#!/bin/bash
+case $1 in *upstream.py)
+    until curl -sf -o /dev/null "http://127.0.0.1:$(($2 - 1))/readyz"; do sleep 0.05; done
+    sleep 1 ;;
+esac
+exec {shutil.which("python3")} "$@"
+"""
+
+
+def test_the_demo_asks_nothing_before_its_upstream_answers(tmp_path):
+    late = tmp_path / "bin" / "python3"
+    late.parent.mkdir()
+    late.write_text(LATE_UPSTREAM)
+    late.chmod(0o755)
+    demo = Demo("up", tmp_path / "demo")
+    demo.environment["PATH"] = f"{late.parent}:{os.environ['PATH']}"
+    with demo:
+        assert demo.text.count("x-edge-client-ip: ") == 2, demo.text
 
 
 @pytest.fixture(scope="module")

@@ -100,7 +100,7 @@ static struct str_list star(struct str *storage, bool and_authorization)
 /* A policy as its check lets it through: at least one origin, and with credentials no "*" at all. */
 static struct cors_policy policy_make(uint8_t bits, struct str *rest, struct str storage[4][NAMES_MAX], struct arena *a)
 {
-    struct cors_policy p = {.name = STR("web"), .any_origin = bits & ANY_ORIGIN, .has_max_age = bits & AGE, .max_age_s = bits};
+    struct cors_policy p = {.name = STR("web"), .any_origin = bits & ANY_ORIGIN};
 
     p.origins = words(line_take(rest), true, false, storage[0], a);
     p.methods = words(line_take(rest), false, false, storage[1], a);
@@ -120,7 +120,7 @@ static struct cors_policy policy_make(uint8_t bits, struct str *rest, struct str
     p.allow_methods = joined(&p.methods, a);
     p.allow_headers = joined(&p.request_headers, a);
     p.expose_headers = joined(&p.exposed_headers, a);
-    p.max_age = p.has_max_age ? STR("600") : STR_NONE;
+    p.max_age = (bits & AGE) ? STR("600") : STR_NONE;
     return p;
 }
 

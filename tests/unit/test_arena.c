@@ -151,6 +151,23 @@ static void clean_ups_run_newest_first_and_once(void)
     CU_ASSERT(order.n == 4);
 }
 
+static void lower_copies_and_buffers(void)
+{
+    struct arena a;
+    struct str copy = STR("untouched"), source = STR("A-z\xc3\x89[");
+    struct buf b = {.len = 7};
+
+    arena_init(&a, 16, 32);
+    CU_ASSERT(arena_copy_lower(&a, source, &copy));
+    CU_ASSERT(str_eq(copy, STR("a-z\xc3\x89[")) && copy.p != source.p);
+    copy = source;
+    CU_ASSERT(!arena_copy_lower(&a, (struct str){"0123456789012345678901234567890123456789", 40}, &copy));
+    CU_ASSERT(copy.p == source.p);
+    CU_ASSERT(!arena_take_buf(&a, 40, &b) && b.len == 7);
+    CU_ASSERT(arena_take_buf(&a, 4, &b) && b.len == 0 && b.cap == 4 && !b.full);
+    arena_release(&a);
+}
+
 void test_arena_register(void)
 {
     CU_pSuite s = CU_add_suite("arena", NULL, NULL);
@@ -162,5 +179,6 @@ void test_arena_register(void)
     CU_add_test(s, "a large allocation leaves the current block in use", a_large_allocation_does_not_waste_the_block);
     CU_add_test(s, "a reset keeps the first block and hands it out zeroed again", reset_keeps_the_first_block);
     CU_add_test(s, "a copied string ends with a NUL that its length leaves out", a_copy_ends_with_nul);
+    CU_add_test(s, "a copy in lower case changes ASCII letters only, and without memory it and a buffer are left as they were", lower_copies_and_buffers);
     CU_add_test(s, "clean-ups run newest first and once", clean_ups_run_newest_first_and_once);
 }

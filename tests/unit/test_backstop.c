@@ -128,9 +128,26 @@ static void an_open_request_keeps_the_table_of_its_policy(void)
     notify_bench_release(&bench);
 }
 
+/* Security: IDENTIFY refuses who has none; should it ever fail to, nobody passes uncounted. */
+static void a_request_without_an_address_is_refused(void)
+{
+    static struct request request;
+    json_t *policy = json_pack("{s:s, s:{s:{s:i, s:s}}}", "base", "pages", "set", "/global/backstop", "limit", 1, "period", "1h");
+    CU_ASSERT_FATAL(notify_bench_init(&bench, NULL) && notify_bench_publish_policy(&bench, policy_case_compile(policy)));
+    request.context = &bench.context;
+    CU_ASSERT_FATAL(request_pin(&request));
+    CU_ASSERT_EQUAL(step_backstop(&request), STEP_DONE);
+    CU_ASSERT(request.verdict.answer && request.verdict.decision == DECISION_UNAVAILABLE && request.verdict.kind == KIND_UNAVAILABLE);
+    CU_ASSERT_EQUAL(counter_get(&bench.context.counters.plain[METRIC_INTERNAL]), 1);
+    lease_put(request.lease);
+    notify_bench_release(&bench);
+    json_decref(policy);
+}
+
 void test_backstop_register(void)
 {
     CU_pSuite s = CU_add_suite("backstop", NULL, NULL);
     CU_add_test(s, "each client gets what its row says, over policies that come and go", each_step_of_a_row);
     CU_add_test(s, "an open request keeps the table of its policy", an_open_request_keeps_the_table_of_its_policy);
+    CU_add_test(s, "security: a request without an address is refused, never passed uncounted", a_request_without_an_address_is_refused);
 }

@@ -60,10 +60,8 @@ static void policy_make(const json_t *row, struct row_policy *out)
     p->allow_headers = joined_of(&p->request_headers, out->joined[1]);
     p->expose_headers = joined_of(&p->exposed_headers, out->joined[2]);
     if (age != NULL) {
-        p->has_max_age = true;
-        p->max_age_s = (uint32_t)json_integer_value(age);
         buf_init(&b, out->age, sizeof out->age);
-        buf_put_u64(&b, p->max_age_s);
+        buf_put_i64(&b, json_integer_value(age));
         p->max_age = buf_str(&b);
     }
 }
@@ -155,8 +153,6 @@ static const struct cors_policy everything = {
     .request_headers = {names, 1},
     .exposed_headers = {names, 1},
     .credentials = true,
-    .has_max_age = true,
-    .max_age_s = 5,
     .allow_methods = {"PUT", 3},
     .allow_headers = {"x-a", 3},
     .expose_headers = {"x-a", 3},

@@ -230,6 +230,8 @@ static void a_million_clients_take_bounded_memory(void)
     CU_ASSERT(stats.n_keys == CLIENTS && stats.max_keys == CLIENTS);
     CU_ASSERT(stats.memory_bytes < (size_t) CLIENTS * CLIENT_BYTES_MAX);
     backstop_free(&b);
+    CU_ASSERT_PTR_NULL(b);
+    backstop_free(&b);
 }
 
 void test_guard_register(void)

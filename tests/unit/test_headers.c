@@ -110,6 +110,38 @@ static void look_up(void)
     CU_ASSERT_EQUAL(headers_count(&h, STR("accept")), 0);
 }
 
+static void single_line(void)
+{
+    struct header items[] = {{STR("host"), STR("a.example")}, {STR("cookie"), STR("a=1")}, {STR("Cookie"), STR("b=2")}};
+    struct headers h = {items, 3};
+    struct str value = STR("untouched");
+    CU_ASSERT(!headers_get_single(&h, STR("cookie"), &value));
+    CU_ASSERT(!headers_get_single(&h, STR("accept"), &value));
+    CU_ASSERT(str_eq(value, STR("untouched")));
+    CU_ASSERT(headers_get_single(&h, STR("HOST"), &value));
+    CU_ASSERT(str_eq(value, STR("a.example")));
+}
+
+static void joined_lines(void)
+{
+    struct header items[] = {{STR("via"), STR("")}, {STR("host"), STR("a.example")}, {STR("Via"), STR("b")}, {STR("via"), STR("c, d")}};
+    struct headers h = {items, 4};
+    struct str value = STR("untouched");
+    struct arena tight;
+    CU_ASSERT(headers_join(&h, STR("VIA"), &arena, &value));
+    CU_ASSERT(str_eq(value, STR(", b, c, d")));
+    CU_ASSERT(headers_join(&h, STR("host"), &arena, &value));
+    CU_ASSERT(value.p == items[1].value.p && value.len == items[1].value.len);
+    CU_ASSERT(headers_join(&h, STR("accept"), &arena, &value));
+    CU_ASSERT_EQUAL(value.len, 0);
+    value = STR("untouched");
+    arena_init(&tight, 64, 8);
+    CU_ASSERT(!headers_join(&h, STR("via"), &tight, &value));
+    CU_ASSERT(str_eq(value, STR("untouched")));
+    arena_release(&tight);
+    arena_reset(&arena);
+}
+
 static void operation_lists(void)
 {
     char storage[64];
@@ -189,6 +221,8 @@ void test_headers_register(void)
     CU_add_test(s, "a list of more than HEADERS_MAX headers is refused, so a request's memory is bounded", at_most_128);
     CU_add_test(s, "a list that finds no memory is refused and leaves the output alone", decode_without_memory);
     CU_add_test(s, "a look-up ignores case, takes the first value and counts all", look_up);
+    CU_add_test(s, "a header that is read as a single one is absent where it stands twice", single_line);
+    CU_add_test(s, "lines of one header are joined in their order, a single one is borrowed, and without memory the output is left alone", joined_lines);
     CU_add_test(s, "operation lists are encoded as HAProxy and edge.lua read them", operation_lists);
     CU_add_test(s, "only a token is a name, and no spelling of a reserved name escapes", name_rows);
     CU_add_test(s, "a value with a control character or outer blanks is refused, so none splits a header", value_rows);

@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include "spoa/live/lease.h"
+#include "tests/unit/refuse_memory.h"
 
 static const char file[] = "tests/cases/request/policy.json";
 
@@ -87,6 +88,32 @@ static void a_policy_that_no_worker_picked_up_is_let_go(void)
     CU_ASSERT_EQUAL(lease_n_published(&source), 0);
 }
 
+static void without_memory_the_lease_in_force_stays(void)
+{
+    struct lease_source source = {.released = released};
+    struct lease_slot slot, *const slots[] = {&slot};
+    lease_slot_init(&slot);
+    struct policy *first = load(), *second = load();
+    struct guard *guard = NULL;
+    struct err e;
+    err_clear(&e);
+    CU_ASSERT(publish(&source, slots, 1, first) && lease_refresh(&slot));
+    CU_ASSERT_FATAL(guard_new(&guard, second, lease_newest_guard(&source), &e));
+    refuse_memory(0);
+    CU_ASSERT(!lease_publish(&source, slots, 1, second, guard) && refuse_memory_end());
+    CU_ASSERT(lease_n_published(&source) == 1 && lease_refresh(&slot) && slot.current->policy == first);
+
+    CU_ASSERT(lease_publish(&source, slots, 1, second, guard));
+    refuse_memory(0);
+    CU_ASSERT(!lease_refresh(&slot) && refuse_memory_end());
+    CU_ASSERT_PTR_EQUAL(slot.current->policy, first);
+    CU_ASSERT(lease_refresh(&slot));
+    CU_ASSERT_PTR_EQUAL(slot.current->policy, second);
+    lease_slot_release(&slot);
+    lease_reap(&source);
+    CU_ASSERT_EQUAL(lease_n_published(&source), 0);
+}
+
 enum { WORKERS = 4, PUBLICATIONS = 200 };
 
 struct race {
@@ -145,5 +172,6 @@ void test_lease_register(void)
     CU_add_test(s, "before the first policy there is no lease", before_the_first_policy_there_is_no_lease);
     CU_add_test(s, "a request keeps its policy while newer ones come", a_request_keeps_its_policy_while_newer_ones_come);
     CU_add_test(s, "a policy that no worker picked up is let go", a_policy_that_no_worker_picked_up_is_let_go);
+    CU_add_test(s, "without memory for the next one the lease in force stays", without_memory_the_lease_in_force_stays);
     CU_add_test(s, "workers and publisher never meet a freed policy", workers_and_publisher_never_meet_a_freed_policy);
 }

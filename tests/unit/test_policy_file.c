@@ -12,7 +12,8 @@ struct rig {
     struct policy_file file;
     struct lease_slot slot, *slots[1];
     size_t n_published;
-    bool refuses; /* the next guard's first request for memory */
+    bool refuses;         /* the next guard's first request for memory */
+    bool refuses_publish; /* the first one after the next guard is there */
 };
 
 static bool before(void *ctx, const struct policy *policy, struct guard **guard, struct err *e)
@@ -24,6 +25,8 @@ static bool before(void *ctx, const struct policy *policy, struct guard **guard,
     if (r->refuses)
         CU_ASSERT(refuse_memory_end());
     r->refuses = false;
+    if (r->refuses_publish)
+        refuse_memory(0);
     return ok;
 }
 
@@ -80,11 +83,36 @@ static void a_policy_without_memory_for_its_guard_is_refused(void)
     CU_ASSERT(atomic_load(&r.file.version) == 1 && atomic_load(&r.file.n_refused) == 1 && atomic_load(&r.file.n_in_memory) == 1);
     CU_ASSERT(r.n_published == 1 && r.slot.current->guard == in_force && r.slot.current->policy->version == 1);
     policy_file_trouble(&r.file, trouble);
-    CU_ASSERT_STRING_EQUAL(trouble, "there was no memory to load it");
+    CU_ASSERT_STRING_EQUAL(trouble, "fault 1 of 1: no memory for what is kept of clients");
 
     CU_ASSERT(policy_file_load(&r.file));
     policy_file_trouble(&r.file, trouble);
     CU_ASSERT(trouble[0] == '\0' && atomic_load(&r.file.version) == 2 && r.slot.current->policy->version == 2);
+    rig_end(&r);
+}
+
+/* The new guard shares the backstop of the one in force, so giving it back must leave that one its own. */
+static void a_policy_without_memory_to_publish_it_is_refused(void)
+{
+    static const struct addr client = {{0}};
+    static struct rig r;
+    struct rate_verdict v;
+    rig_begin(&r);
+    rig_write(&r, 1, 1);
+    CU_ASSERT(policy_file_load(&r.file));
+    const struct guard *in_force = lease_newest_guard(&r.file.source);
+
+    rig_write(&r, 2, 1);
+    r.refuses_publish = true;
+    CU_ASSERT(!policy_file_load(&r.file));
+    CU_ASSERT(refuse_memory_end());
+    CU_ASSERT_PTR_EQUAL(lease_newest_guard(&r.file.source), in_force);
+    CU_ASSERT(r.n_published == 1 && r.slot.current->policy->version == 1 && atomic_load(&r.file.n_in_memory) == 1);
+    CU_ASSERT_EQUAL(backstop_check(in_force->backstop, &client, 1, &v), RATE_COUNTED);
+
+    r.refuses_publish = false;
+    CU_ASSERT(policy_file_load(&r.file));
+    CU_ASSERT_EQUAL(r.slot.current->policy->version, 2);
     rig_end(&r);
 }
 
@@ -106,5 +134,6 @@ void test_policy_file_register(void)
 {
     CU_pSuite s = CU_add_suite("policy_file", NULL, NULL);
     CU_add_test(s, "a policy without memory for its guard is refused, and the one in force stays", a_policy_without_memory_for_its_guard_is_refused);
+    CU_add_test(s, "a policy without memory to publish it is refused, and the one in force stays", a_policy_without_memory_to_publish_it_is_refused);
     CU_add_test(s, "what is kept of clients goes on from file to file", what_is_kept_of_clients_goes_on_from_file_to_file);
 }

@@ -213,10 +213,10 @@ static void cors(void)
 {
     CU_ASSERT_EQUAL_FATAL(complete->n_cors_policies, 2);
     const struct cors_policy *web = &complete->cors_policies[0], *open = &complete->cors_policies[1];
-    CU_ASSERT(str_eq(web->name, STR("web")) && !web->any_origin && web->credentials && web->has_max_age && web->max_age_s == 600);
+    CU_ASSERT(str_eq(web->name, STR("web")) && !web->any_origin && web->credentials);
     CU_ASSERT(is_list(&web->origins, "https://a.example http://localhost:3000 https://[2001:db8::1]:8443 app://localhost "));
     CU_ASSERT(is_list(&web->methods, "PUT DELETE ") && is_list(&web->request_headers, "x-api-key content-type ") && is_list(&web->exposed_headers, "x-request-id "));
-    CU_ASSERT(open->any_origin && !open->credentials && open->has_max_age && open->max_age_s == 0 && is_list(&open->methods, "* "));
+    CU_ASSERT(open->any_origin && !open->credentials && is_list(&open->methods, "* "));
     CU_ASSERT(str_eq(web->allow_methods, STR("PUT, DELETE")) && str_eq(web->allow_headers, STR("x-api-key, content-type")) && str_eq(web->max_age, STR("600")));
     CU_ASSERT(str_eq(web->expose_headers, STR("x-request-id")) && str_eq(open->allow_headers, STR("*")) && str_eq(open->max_age, STR("0")));
 }

@@ -162,19 +162,43 @@ static void begin_with_cors(struct cors_policy *policy)
     request.settings.cors = policy;
 }
 
+/* Also who asked by a preflight, which a 204 would tell that it is allowed. */
 static void a_browser_can_read_that_a_decision_was_too_large(void)
 {
     static char bytes[REQUEST_ACK_MAX];
-    struct cors_policy policy;
-    CU_ASSERT_FATAL(set_up_bench(NULL));
-    begin_with_cors(&policy);
-    response_edit_add(&request.response_edit, STR("x-a"), (struct str){bytes, sizeof bytes});
-    json_t *answer = request_answer();
-    CU_ASSERT_EQUAL(json_integer_value(json_object_get(json_object_get(answer, "variables"), "status")), 503);
-    CU_ASSERT(has(answer, "cors"));
-    CU_ASSERT(has_list(answer, "res_add", "access-control-allow-origin", "https://a.example"));
-    json_decref(answer);
+    for (int i = 0; i < 2; i++) {
+        struct cors_policy policy;
+        CU_ASSERT_FATAL(set_up_bench(NULL));
+        begin_with_cors(&policy);
+        request.verdict.answer = request.verdict.preflight = i == 1;
+        response_edit_add(&request.response_edit, STR("x-a"), (struct str){bytes, sizeof bytes});
+        json_t *answer = request_answer();
+        CU_ASSERT_EQUAL(json_integer_value(json_object_get(json_object_get(answer, "variables"), "status")), 503);
+        CU_ASSERT(has(answer, "cors"));
+        CU_ASSERT(has_list(answer, "res_add", "access-control-allow-origin", "https://a.example"));
+        json_decref(answer);
+        notify_bench_release(&bench);
+    }
+}
+
+/* All three are decided in the same place of the pool. */
+static void a_response_says_nothing_of_the_request_before(void)
+{
+    static const char some_with_cors[] = "{\"base\":\"pages\",\"set\":{\"/global/cors_policies\":{\"web\":{\"origins\":[\"https://a.example\"]}},\"/config_rules\":"
+                                         "[{\"id\":\"web\",\"expression\":\"http.request.uri.path eq \\\"/web\\\"\",\"settings\":{\"cors_policy\":\"web\"}}]}}";
+    json_t *policy = json_loads(some_with_cors, 0, NULL);
+    CU_ASSERT_FATAL(set_up_bench(policy));
+    for (int i = 0; i < 3; i++) {
+        json_t *row = json_pack("{s:{s:s}}", "args", "url", i == 1 ? "/other" : "/web"), *answer = notify_send(&bench, row);
+        CU_ASSERT_EQUAL(has(answer, "cors"), i != 1);
+        CU_ASSERT_EQUAL(has_list(answer, "res_add", "access-control-allow-origin", "https://a.example"), i != 1);
+        CU_ASSERT_EQUAL(has(answer, "res_add"), i != 1);
+        json_decref(answer);
+        json_decref(row);
+    }
+    CU_ASSERT_EQUAL(bench.context.n_requests, 1);
     notify_bench_release(&bench);
+    json_decref(policy);
 }
 
 /* What a policy says is no reason to give no answer. */
@@ -191,6 +215,69 @@ static void where_not_even_cors_fits_the_answer_goes_without_it(void)
     CU_ASSERT_FALSE(has(answer, "cors") || has(answer, "res_add"));
     CU_ASSERT(has(answer, "ok"));
     json_decref(answer);
+    notify_bench_release(&bench);
+}
+
+/* A fault of ours: half of what a response shall say, or half a page, is never said. */
+static void a_response_changed_beyond_its_room_is_answered_unavailable(void)
+{
+    for (int i = 0; i < 2; i++) {
+        CU_ASSERT_FATAL(set_up_bench(NULL));
+        request_begin();
+        for (size_t n = 0; n <= (i == 0 ? RESPONSE_ADDED_MAX : RESPONSE_DELETED_MAX); n++)
+            if (i == 0)
+                response_edit_add(&request.response_edit, STR("x-a"), STR("v"));
+            else
+                response_edit_delete(&request.response_edit, STR("x-a"));
+        json_t *answer = request_answer();
+        CU_ASSERT_EQUAL(json_integer_value(json_object_get(json_object_get(answer, "variables"), "status")), 503);
+        CU_ASSERT_FALSE(has(answer, "res_del") || has(answer, "res_add"));
+        CU_ASSERT_EQUAL(metric(METRIC_ACK_TOO_LARGE), 1);
+        json_decref(answer);
+        notify_bench_release(&bench);
+    }
+}
+
+static void a_page_longer_than_it_promised_is_answered_unavailable(void)
+{
+    static struct template_part part = {.kind = TEMPLATE_STATUS};
+    const struct template page = {.status = 429, .content_type = STR("text/plain"), .parts = &part, .n_parts = 1, .rendered_max = 2};
+    CU_ASSERT_FATAL(set_up_bench(NULL));
+    request_begin();
+    request_refuse(&request, DECISION_RATE_LIMITED, KIND_RATE_LIMITED, 7);
+    request.verdict.page = &page;
+    json_t *answer = request_answer(), *variables = json_object_get(answer, "variables");
+    CU_ASSERT_EQUAL(json_integer_value(json_object_get(variables, "status")), 503);
+    CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(variables, "body")), "{\"error\":\"unavailable\"}");
+    json_decref(answer);
+    notify_bench_release(&bench);
+}
+
+/* HAProxy says how large its frames are; in the smallest not even "unavailable" fits beside a long record. */
+static void where_no_answer_fits_the_connection_is_given_up(void)
+{
+    static char path[REC_MAX];
+    memset(path, 'p', sizeof path);
+    path[0] = '/';
+    CU_ASSERT_FATAL(set_up_bench(NULL));
+    CU_ASSERT_FATAL(notify_bench_connect(&bench, 1024));
+    request_begin();
+    request.args.url = (struct str){path, sizeof path};
+    CU_ASSERT_PTR_NULL(request_answer());
+    CU_ASSERT_PTR_NOT_NULL(spop_conn_error(bench.conn));
+    notify_bench_release(&bench);
+}
+
+/* HAProxy hung up while the request waited. */
+static void a_request_whose_connection_is_gone_ends_without_an_answer(void)
+{
+    CU_ASSERT_FATAL(set_up_bench(NULL));
+    request_begin();
+    spop_conn_free(&bench.conn);
+    request_reply(&request);
+    CU_ASSERT_EQUAL(metric(METRIC_ACK_TOO_LARGE), 0);
+    lease_put(request.lease);
+    arena_release(&request.arena);
     notify_bench_release(&bench);
 }
 
@@ -282,8 +369,13 @@ void test_reply_register(void)
     CU_add_test(s, "the response is edited, whoever makes it", the_response_is_edited_whoever_makes_it);
     CU_add_test(s, "the verdict's own page answers", the_verdicts_own_page_answers);
     CU_add_test(s, "a decision too large for an ACK is answered unavailable", a_decision_too_large_for_an_ack_is_answered_unavailable);
+    CU_add_test(s, "security: a response says nothing of the request before", a_response_says_nothing_of_the_request_before);
     CU_add_test(s, "a browser can read that a decision was too large", a_browser_can_read_that_a_decision_was_too_large);
     CU_add_test(s, "where not even CORS fits, the answer goes without it", where_not_even_cors_fits_the_answer_goes_without_it);
+    CU_add_test(s, "a response changed beyond its room is answered unavailable", a_response_changed_beyond_its_room_is_answered_unavailable);
+    CU_add_test(s, "a page longer than it promised is answered unavailable, never cut", a_page_longer_than_it_promised_is_answered_unavailable);
+    CU_add_test(s, "where no answer fits the connection is given up", where_no_answer_fits_the_connection_is_given_up);
+    CU_add_test(s, "a request whose connection is gone ends without an answer", a_request_whose_connection_is_gone_ends_without_an_answer);
     CU_add_test(s, "what an ACK can do without never costs the decision", what_an_ack_can_do_without_never_costs_the_decision);
     CU_add_test(s, "the longest record fits its variable", the_longest_record_fits_its_variable);
     CU_add_test(s, "a small frame gets the decision without what does not fit", a_small_frame_gets_the_decision_without_what_does_not_fit);

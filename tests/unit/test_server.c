@@ -4,10 +4,9 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
+#include "tests/unit/refuse_memory.h"
 #include "tests/unit/wire_frames.h"
 #include "tests/unit/wire_rig.h"
 
@@ -90,6 +89,25 @@ static void connection_beyond_peers_max_is_closed_and_counted(void)
     wire_rig_run_until(wire_has_one_frame, first);
     wire_client_free(first);
     wire_client_free(second);
+    wire_rig_end();
+}
+
+static void connection_without_memory_is_closed_and_counted(void)
+{
+    struct wire_client *refused, *next;
+
+    wire_rig_begin(8);
+    refused = wire_client_new();
+    refuse_memory_of_ours(0);
+    wire_rig_run_until(wire_is_closed, refused);
+    CU_ASSERT_TRUE(refuse_memory_end());
+    CU_ASSERT_EQUAL(refused->len, 0);
+    CU_ASSERT_EQUAL(atomic_load(&wire_rig.counters.n_refused), 1);
+    next = wire_client_new();
+    wire_client_greet(next, 16380);
+    wire_rig_run_until(wire_has_one_frame, next);
+    wire_client_free(refused);
+    wire_client_free(next);
     wire_rig_end();
 }
 
@@ -214,91 +232,6 @@ static void peer_that_goes_without_reading_harms_nobody(void)
     wire_rig_end();
 }
 
-static void slow_reader_gets_everything_and_delays_nobody(void)
-{
-    static char storage[64 * 1024];
-    struct buf b;
-    struct wire_client *slow, *quick;
-
-    wire_rig_begin(8);
-    wire_rig.answer_len = 60000;
-    slow = wire_client_new();
-    buf_init(&b, storage, sizeof(storage));
-    wire_put_hello(&b, SPOP_FRAME_MAX);
-    for (uint64_t i = 1; i <= 20; i++)
-        wire_put_notify(&b, i, 1, 100);
-    wire_client_send(slow, buf_str(&b));
-    wire_rig_run_until(wire_has_peers, NULL);
-    /* 20 answers of 60,000 bytes are more than the kernel keeps for a socket: the rest waits with us meanwhile. */
-    quick = wire_client_new();
-    wire_client_greet(quick, SPOP_FRAME_MAX);
-    wire_client_notify(quick, 1);
-    wire_rig_run_until(wire_has_two_frames, quick);
-    wire_rig_run_until(wire_has_21_frames, slow);
-    for (size_t i = 1; i <= 20; i++)
-        CU_ASSERT_EQUAL(wire_client_frame(slow, i).stream_id, i);
-    wire_client_free(slow);
-    wire_client_free(quick);
-    wire_rig_end();
-}
-
-static bool has_21_frames_and_never_64_kib_unread(struct wire_client *c)
-{
-    int unread = 0;
-
-    CU_ASSERT_EQUAL(ioctl(c->fd, FIONREAD, &unread), 0);
-    CU_ASSERT(unread < 64 * 1024);
-    return wire_has_21_frames(c);
-}
-
-static void peer_never_has_a_buffer_of_haproxys_before_it_unread(void)
-{
-    static const size_t answer_lens[] = {400, 3300, 10000, 32768, 60000};
-    static char storage[64 * 1024];
-
-    for (size_t i = 0; i < sizeof answer_lens / sizeof answer_lens[0]; i++) {
-        struct buf b;
-        wire_rig_begin(8);
-        wire_rig.answer_len = answer_lens[i];
-        struct wire_client *c = wire_client_new();
-        buf_init(&b, storage, sizeof storage);
-        wire_put_hello(&b, SPOP_FRAME_MAX);
-        for (uint64_t id = 1; id <= 20; id++)
-            wire_put_notify(&b, id, 1, 100);
-        wire_client_send(c, buf_str(&b));
-        wire_rig_run_until(has_21_frames_and_never_64_kib_unread, c);
-        for (size_t id = 1; id <= 20; id++)
-            CU_ASSERT_EQUAL(wire_client_frame(c, id).stream_id, id);
-        wire_client_free(c);
-        wire_rig_end();
-    }
-}
-
-/* While a receive of the peer is under way the kernel may say already that all is read: only where a receive ends by itself, another one begins. */
-static void receive_ends_where_the_peer_was_seen_to_have_read_all(void)
-{
-    static char bytes[256 * 1024];
-    struct wire_client *c;
-
-    wire_rig_begin(8);
-    wire_rig.answer_len = 40000;
-    c = wire_client_new();
-    wire_client_greet(c, SPOP_FRAME_MAX);
-    wire_client_notify(c, 1);
-    wire_rig_run_until(wire_has_two_frames, c);
-    wire_client_notify(c, 2);
-    ssize_t n = 0;
-    for (int unread = 0; unread < 40000;) {
-        ev_run(wire_rig.loop, EVRUN_NOWAIT);
-        CU_ASSERT_EQUAL_FATAL(ioctl(c->fd, FIONREAD, &unread), 0);
-    }
-    n = recv(c->fd, bytes, sizeof bytes, MSG_DONTWAIT);
-    CU_ASSERT_EQUAL(n, 1);
-    CU_ASSERT(recv(c->fd, bytes, sizeof bytes, MSG_DONTWAIT) >= 40000);
-    wire_client_free(c);
-    wire_rig_end();
-}
-
 static void release_closes_everything_at_once(void)
 {
     struct wire_client *c;
@@ -377,6 +310,8 @@ void test_server_register(void)
     CU_add_test(s, "a health check is answered, then closed", health_check_is_answered_then_closed);
     CU_add_test(s, "a connection beyond peers_max is closed and counted (security: bounded memory)",
                 connection_beyond_peers_max_is_closed_and_counted);
+    CU_add_test(s, "a connection that finds no memory is closed and counted, the next one is served",
+                connection_without_memory_is_closed_and_counted);
     CU_add_test(s, "a connection without HELLO is ended with status 2, a greeted one stays",
                 connection_without_hello_is_ended_with_status_2);
     CU_add_test(s, "a peer that never closes is closed after our goodbye",
@@ -385,11 +320,6 @@ void test_server_register(void)
                 disconnect_arrives_though_more_was_sent_than_read);
     CU_add_test(s, "stop answers what is pending and closes", stop_answers_what_is_pending_and_closes);
     CU_add_test(s, "a peer that goes without reading harms nobody", peer_that_goes_without_reading_harms_nobody);
-    CU_add_test(s, "a slow reader gets everything and delays nobody", slow_reader_gets_everything_and_delays_nobody);
-    CU_add_test(s, "a peer never has a buffer of HAProxy's before it unread, which HAProxy would not survive",
-                peer_never_has_a_buffer_of_haproxys_before_it_unread);
-    CU_add_test(s, "a receive ends where the peer was seen to have read all, so that what is written next does not come on top of it",
-                receive_ends_where_the_peer_was_seen_to_have_read_all);
     CU_add_test(s, "release closes everything at once", release_closes_everything_at_once);
     CU_add_test(s, "a flood of failures is logged in a few lines", flood_of_failures_is_logged_in_a_few_lines);
 }

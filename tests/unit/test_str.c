@@ -202,6 +202,18 @@ static void json_strings_are_valid_for_any_bytes(void)
     json_decref(rows);
 }
 
+static void utf8_by_replacement(void)
+{
+    char storage[12];
+    struct buf b;
+
+    buf_init(&b, storage, sizeof storage);
+    buf_put_utf8(&b, STR("a\xc3\xa9\xc3(\xff"));
+    CU_ASSERT(!b.full && str_eq(buf_str(&b), STR("a\xc3\xa9\xef\xbf\xbd(\xef\xbf\xbd")));
+    buf_put_utf8(&b, STR("\xff"));
+    CU_ASSERT(b.full && b.len == 10);
+}
+
 void test_str_register(void)
 {
     CU_pSuite s = CU_add_suite("str", NULL, NULL);
@@ -212,6 +224,7 @@ void test_str_register(void)
     CU_add_test(s, "a span ends before the first byte outside the set", a_span_ends_before_the_first_byte_outside_the_set);
     CU_add_test(s, "trimming takes blanks off both ends only", trim_takes_blanks_off_both_ends);
     CU_add_test(s, "a token holds RFC 9110's characters and no other byte", tokens_hold_no_separator);
+    CU_add_test(s, "bytes that are no UTF-8 are replaced one by one, and what does not fit leaves the buffer as it was", utf8_by_replacement);
     CU_add_test(s, "security: only shortest-form UTF-8 without surrogates is accepted", utf8_is_strict);
     CU_add_test(s, "a cut never splits a character", cuts_keep_characters_whole);
     CU_add_test(s, "a suggested name is at most two letters away", a_suggestion_is_near);

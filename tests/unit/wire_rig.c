@@ -52,6 +52,8 @@ static void on_accept(struct ev_loop *loop, ev_io *w, int events)
 
     (void)loop;
     (void)events;
+    if (fd >= 0 && wire_rig.send_bytes > 0)
+        CU_ASSERT_EQUAL(setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &wire_rig.send_bytes, sizeof(wire_rig.send_bytes)), 0);
     if (fd >= 0)
         spop_server_adopt(&wire_rig.server, fd);
 }

@@ -17,6 +17,7 @@ struct wire_rig {
     struct spop_pending held[WIRE_RIG_HELD_MAX];
     size_t n_held;
     size_t answer_len; /* bytes of each answer's one variable */
+    int send_bytes;    /* the server's part of a connection accepted from now on; 0: the system's own */
     bool gave_up;
 };
 
