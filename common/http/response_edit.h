@@ -7,7 +7,7 @@
 /* All that the features which use it can ask for together: RateLimit-Policy and RateLimit; seven of CORS; WWW-Authenticate. */
 enum { RESPONSE_DELETED_MAX = 2, RESPONSE_ADDED_MAX = 10 };
 /* tune.maxrewrite of haproxy.cfg: so much is sure to find room on a response, whose body may have filled the rest of HAProxy's buffer. Beyond it
- * HAProxy 3.4 withholds the response, and 3.2 leaves the headers out. */
+ * HAProxy 3.4 withholds the response, and 3.2 leaves headers of a list out, or withholds it for one with a line of its own. */
 enum { RESPONSE_ROOM_BYTES = 4096 };
 
 /* Names are lower case, values fulfil header_value_ok; both are borrowed for as long as the request lasts. */

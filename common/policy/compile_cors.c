@@ -8,6 +8,7 @@ enum { POLICIES_MAX = 100, MAX_AGE_MAX_MS = 24 * 60 * 60 * 1000, SECONDS_TEXT_MA
 enum { CHALLENGE_MAX = 256 }; /* WWW-Authenticate */
 _Static_assert(LIMIT_HEADERS_MAX + CORS_RESPONSE_MAX + CHALLENGE_MAX <= RESPONSE_ROOM_BYTES, "all that is added to an upstream's response finds room on it");
 _Static_assert((int) CORS_PREFLIGHT_MAX <= (int) WIRE_VAR_RES_ADD_MAX && (int) RESPONSE_ROOM_BYTES <= (int) WIRE_VAR_RES_ADD_MAX, "all that is added to any response can be sent");
+_Static_assert((int) CORS_ORIGIN_MAX <= (int) WIRE_VAR_ALLOW_ORIGIN_MAX && (int) CORS_EXPOSED_MAX <= (int) WIRE_VAR_EXPOSE_HEADERS_MAX, "what has a variable of its own fits it");
 
 static bool is_any(struct str s)
 {

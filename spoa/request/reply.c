@@ -153,11 +153,48 @@ static void put_optional(struct buf *b, size_t begin, struct request *r)
         *b = before;
 }
 
+/* Tells the headers that have a variable of their own, each once; the others stay in the edit. */
+static void put_usual_headers(struct buf *b, struct response_edit *e)
+{
+    static const struct {
+        struct str name;
+        void (*set)(struct buf *b, struct str value);
+    } rows[] = {
+#define WIRE_RESPONSE(name, var) {{name, sizeof name - 1}, set_##var},
+#include "schemas/wire.def"
+    };
+    enum { N_ROWS = sizeof rows / sizeof rows[0] };
+    bool told[N_ROWS] = {false};
+    size_t n_left = 0;
+
+    for (size_t i = 0; i < e->n_added; i++) {
+        const struct header h = e->added[i];
+        size_t row = 0;
+        while (row < N_ROWS && (told[row] || !str_eq(rows[row].name, h.name)))
+            row++;
+        if (row == N_ROWS) {
+            e->added[n_left++] = h;
+            continue;
+        }
+        rows[row].set(b, h.value);
+        told[row] = true;
+    }
+    e->n_added = n_left;
+}
+
+/* The request's own edit stays as it is: of an ACK that does not fit another one is made. */
 static bool put_response_edit(struct buf *b, struct request *r)
 {
+    const struct response_edit *edit = &r->response_edit;
+    struct response_edit unusual;
     struct str deleted, added;
 
-    if (!response_edit_lists(&r->response_edit, &r->arena, &deleted, &added))
+    if (!r->args.native && edit->n_added > 0) {
+        unusual = *edit;
+        put_usual_headers(b, &unusual);
+        edit = &unusual;
+    }
+    if (!response_edit_lists(edit, &r->arena, &deleted, &added))
         return false;
     if (r->response_edit.cors)
         set_CORS(b, 1);

@@ -27,6 +27,8 @@ PROBE = "/account/orders/probe/recent"
 LIMIT = POLICY["rate_limit_rules"][0]
 PERIODS_MS = {"1h": 3600000}
 OPERATIONS = [op for rule in POLICY["request_header_rules"] for op in rule["ops"]]
+# Of a request whose client, the load's end, closes while the agent is asked: whoever gets an answer gets the upstream's.
+ANSWERED = ("allow", "bad_request")
 UNDECIDED = ("failed_open", "failed_closed", "failed_local", "untracked", "unreadable")
 
 
@@ -137,10 +139,13 @@ class QuietEdge(Edge):
         return pids if self.store is None else pids | {"store": self.store.pid}
 
     def counters(self):
-        metrics = self.settled()
+        metrics = self.settled(ends=("records", "records_without_verdict", "records_lost"))
         each, none = {}, {}
         for (name, labels), value in metrics["edge_decisions_total"].samples.items():
-            (each if dict(labels)["decision"] == "allow" else none)[f"{name}{labels}"] = value
+            if dict(labels)["decision"] in ANSWERED:
+                each[name] = each.get(name, 0) + value
+            else:
+                none[f"{name}{labels}"] = value
         for what in UNDECIDED:
             name = f"edge_ratelimit_{what}_total"
             none[name] = metrics[name].samples[(name, ())]

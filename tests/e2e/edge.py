@@ -314,12 +314,13 @@ class Edge:
     def metric(self, name, agent=0, **labels):
         return exposition.value(self.metrics(agent), name, **labels)
 
-    def settled(self, agent=0):
-        """The metrics, once every request that the agent's process decided has ended and its record has come or is known to be lost."""
+    def settled(self, agent=0, ends=("records", "records_lost")):
+        """The metrics, once every request that the agent's process decided has ended and its record has come or is known to be lost.
+        ends: the counters of what can become of one."""
 
         def all_ended():
             families = self.metrics(agent)
-            asked, *seen = (exposition.value(families, f"edge_{name}_total") for name in ("spop_notifies", "records", "records_lost"))
+            asked, *seen = (exposition.value(families, f"edge_{name}_total") for name in ("spop_notifies", *ends))
             return sum(seen) >= asked
 
         poll(all_ended, "every decided request has its record")

@@ -71,7 +71,7 @@ RULES = [limit_rule(f"{i}-{'r' * 62}", "true" if i < 2 else 'http.host eq "edge.
 
 @PROTOCOLS
 def test_the_most_that_a_policy_can_add_has_room_on_a_response_that_fills_the_buffer(upstream, protocol):
-    """HAProxy 3.4 would withhold the response, 3.2 leave headers out."""
+    """HAProxy 3.4 would withhold the response, 3.2 do so or leave headers out."""
     assert (len(LONG), len(", ".join(EXPOSED))) == (255, 1024)
     full = policy(config=[config_rule("web", "true", cors_policy="long", ratelimit_headers=True)], limits=RULES)
     full["global"]["cors_policies"] = {"long": {"origins": [LONG, SITE], "exposed_headers": EXPOSED, "credentials": True}}

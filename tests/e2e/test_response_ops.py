@@ -176,10 +176,12 @@ def test_operations_of_a_verdict_that_broke_off_are_not_used(talkative, protocol
     """Also guards that open mode forwards no identity which such a verdict has already named."""
     with HAProxy({"EDGE_UPSTREAM_ADDR": f"127.0.0.1:{talkative.port}", "EDGE_FAIL_OPEN": "1"}, mock=True) as edge:
         cut = {**FORWARD, **OPERATIONS, "txn.req_del": deletions("x-b"), "txn.uri": "/else"}
+        cut |= {"txn.vary": "Origin", "txn.allow_origin": "*", "txn.allow_creds": "true", "txn.expose_headers": "x-secret"}
         cut["txn.req_add"] = additions(("x-a", "1"), ("x-edge-client-ip", "192.0.2.7"))
         edge.agent.answers |= {"/talk/cut": {**cut, "txn.ok": None}, "/cut-off": {**cut, "txn.ok": 2}}
         response = fetch(edge, "GET", "/talk/cut", protocol=protocol)
         assert (response.status, response.all("x-secret"), added(response)) == (200, ["1", "2"], [])
+        assert [n for n, _ in response.headers if n == "vary" or n.startswith("access-control-")] == []
         received = fetch(edge, "GET", "/cut-off", [("X-B", "kept")], protocol=protocol).json()
         assert received["target"] == "/cut-off"
         names = [n for n, _ in received["headers"]]

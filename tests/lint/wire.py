@@ -75,7 +75,9 @@ class Wire:
         self.variables = [f"{scope}.edge.{name}" for scope, name in re.findall(r'^WIRE_VAR\(\w+, (\w+), "(\w+)",', text, re.M)]
         self.of_request = {name for name in self.variables if name.startswith("txn.")}
         self.managed = re.findall(r'^WIRE_MANAGED\("([\w-]+)", \w+, (\w+), "(.+)"\)$', text, re.M)
-        check(self.args and self.variables and self.managed, "schemas/wire.def: no rows found")
+        names = dict(re.findall(r'^WIRE_VAR\((\w+), txn, "(\w+)", STR,', text, re.M))
+        self.response = [(name, names.get(var)) for name, var in re.findall(r'^WIRE_RESPONSE\("([\w-]+)", (\w+)\)$', text, re.M)]
+        check(self.args and self.variables and self.managed and self.response, "schemas/wire.def: no rows found")
         self.has_ok = f"{{ var(txn.edge.ok) -m int {self.contract} }}"
 
 
@@ -179,6 +181,18 @@ def check_managed(wire, stages):
     for name in ["x-request-id", *(name for name, _, _ in wire.managed)]:
         is_stripped = any(name == text or (kind == "PREFIX" and name.startswith(text)) for kind, text in stripped)
         check(is_stripped, f"haproxy.cfg: nothing strips {name} of a client")
+
+
+def check_response(wire, config):
+    """What a HAProxy without lists adds to responses one by one stands behind its lists, and what the upstream says of CORS is gone by then."""
+    lines = config_lines("\n".join(sections(config, {"global", "defaults", "frontend", "backend", "ring"}).get(("frontend", "edge"), [])))
+    forget = "http-after-response del-header access-control- -m beg if { var(txn.edge.cors) -m found }"
+    native = [f"http-after-response {verb}-headers-bin var(txn.edge.res_{verb})" for verb in ("del", "add")]
+    by_lua = "http-after-response lua.edge_response_headers if { var(txn.edge.res_del) -m found } || { var(txn.edge.res_add) -m found }"
+    usual = [f'http-after-response add-header {name} "%[var(txn.edge.{var})]" if {{ var(txn.edge.{var}) -m found }}' for name, var in wire.response]
+    wanted = [forget, NATIVE, *native, ".else", by_lua, *usual, ".endif"]
+    at = lines.index(forget) if forget in lines else 0
+    check(lines[at : at + len(wanted)] == wanted, "haproxy.cfg: frontend edge does not change responses by:\n" + "\n".join(wanted))
 
 
 def check_identity(wire, config):
@@ -349,6 +363,7 @@ def main():
     config = read("haproxy/haproxy.cfg")
     check_capture(config)
     check_variables(wire, config, check_spoe(wire))
+    check_response(wire, config)
     check_identity(wire, config)
     check_bounds(config)
     check_servers(config)

@@ -96,6 +96,12 @@ static bool has_list(json_t *answer, const char *name, const char *first, const 
     return same;
 }
 
+static bool has_text(json_t *answer, const char *name, const char *wanted)
+{
+    const char *text = json_string_value(json_object_get(json_object_get(answer, "variables"), name));
+    return text != NULL && strcmp(text, wanted) == 0;
+}
+
 static void the_response_is_edited_whoever_makes_it(void)
 {
     for (int i = 0; i < 2; i++) {
@@ -112,6 +118,19 @@ static void the_response_is_edited_whoever_makes_it(void)
         json_decref(answer);
         notify_bench_release(&bench);
     }
+}
+
+/* To a HAProxy without lists a variable tells one of them. */
+static void a_header_that_comes_twice_is_told_twice(void)
+{
+    CU_ASSERT_FATAL(set_up_bench(NULL));
+    request_begin();
+    response_edit_add(&request.response_edit, STR("vary"), STR("Origin"));
+    response_edit_add(&request.response_edit, STR("vary"), STR("Accept"));
+    json_t *answer = request_answer();
+    CU_ASSERT(has_text(answer, "vary", "Origin") && has_list(answer, "res_add", "vary", "Accept"));
+    json_decref(answer);
+    notify_bench_release(&bench);
 }
 
 static void the_verdicts_own_page_answers(void)
@@ -174,8 +193,7 @@ static void a_browser_can_read_that_a_decision_was_too_large(void)
         response_edit_add(&request.response_edit, STR("x-a"), (struct str){bytes, sizeof bytes});
         json_t *answer = request_answer();
         CU_ASSERT_EQUAL(json_integer_value(json_object_get(json_object_get(answer, "variables"), "status")), 503);
-        CU_ASSERT(has(answer, "cors"));
-        CU_ASSERT(has_list(answer, "res_add", "access-control-allow-origin", "https://a.example"));
+        CU_ASSERT(has(answer, "cors") && has_text(answer, "allow_origin", "https://a.example"));
         json_decref(answer);
         notify_bench_release(&bench);
     }
@@ -191,8 +209,7 @@ static void a_response_says_nothing_of_the_request_before(void)
     for (int i = 0; i < 3; i++) {
         json_t *row = json_pack("{s:{s:s}}", "args", "url", i == 1 ? "/other" : "/web"), *answer = notify_send(&bench, row);
         CU_ASSERT_EQUAL(has(answer, "cors"), i != 1);
-        CU_ASSERT_EQUAL(has_list(answer, "res_add", "access-control-allow-origin", "https://a.example"), i != 1);
-        CU_ASSERT_EQUAL(has(answer, "res_add"), i != 1);
+        CU_ASSERT(i == 1 ? !has(answer, "allow_origin") : has_text(answer, "allow_origin", "https://a.example"));
         json_decref(answer);
         json_decref(row);
     }
@@ -212,7 +229,7 @@ static void where_not_even_cors_fits_the_answer_goes_without_it(void)
     policy.expose_headers = (struct str){bytes, CORS_EXPOSED_MAX};
     json_t *answer = request_answer();
     CU_ASSERT_EQUAL(json_integer_value(json_object_get(json_object_get(answer, "variables"), "status")), 503);
-    CU_ASSERT_FALSE(has(answer, "cors") || has(answer, "res_add"));
+    CU_ASSERT_FALSE(has(answer, "cors") || has(answer, "allow_origin") || has(answer, "expose_headers") || has(answer, "res_add"));
     CU_ASSERT(has(answer, "ok"));
     json_decref(answer);
     notify_bench_release(&bench);
@@ -367,6 +384,7 @@ void test_reply_register(void)
     CU_pSuite s = CU_add_suite("reply", NULL, NULL);
     CU_add_test(s, "each ACK has the variables of its row", each_ack_has_the_variables_of_its_row);
     CU_add_test(s, "the response is edited, whoever makes it", the_response_is_edited_whoever_makes_it);
+    CU_add_test(s, "a header that comes twice is told twice", a_header_that_comes_twice_is_told_twice);
     CU_add_test(s, "the verdict's own page answers", the_verdicts_own_page_answers);
     CU_add_test(s, "a decision too large for an ACK is answered unavailable", a_decision_too_large_for_an_ack_is_answered_unavailable);
     CU_add_test(s, "security: a response says nothing of the request before", a_response_says_nothing_of_the_request_before);
