@@ -2,33 +2,41 @@
  * request's ranges are only looked up: no call of ICU, no lock and no memory, however odd the header. */
 #include "common/http/locale_priv.h"
 
-uint64_t code_pairs_get(const struct code_pairs *pairs, uint64_t key)
+/* Index of the item of that key among n that each begin with theirs, sorted by it; n: there is none. */
+static size_t key_find(const void *items, size_t item_bytes, size_t n, uint64_t key)
 {
-    size_t low = 0, high = pairs->n;
+    const char *bytes = items;
+    size_t low = 0, high = n;
+    uint64_t found = 0;
 
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (pairs->items[middle].key < key)
+        memcpy(&found, bytes + middle * item_bytes, sizeof found);
+        if (found == key)
+            return middle;
+        if (found < key)
             low = middle + 1;
         else
             high = middle;
     }
-    return low < pairs->n && pairs->items[low].key == key ? pairs->items[low].value : 0;
+    return n;
+}
+
+uint64_t code_pairs_get(const struct code_pairs *pairs, uint64_t key)
+{
+    size_t at = key_find(pairs->items, sizeof pairs->items[0], pairs->n, key);
+
+    return at < pairs->n ? pairs->items[at].value : 0;
 }
 
 static const struct language_name *find_name(const struct locale_matcher *m, uint64_t name)
 {
-    size_t low = 0, high = m->n_names;
+    size_t at = key_find(m->names, sizeof m->names[0], m->n_names, name);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (m->names[middle].name < name)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < m->n_names && m->names[low].name == name ? &m->names[low] : NULL;
+    return at < m->n_names ? &m->names[at] : NULL;
 }
+
+_Static_assert(offsetof(struct code_pair, key) == 0 && offsetof(struct language_name, name) == 0, "what is found by key_find begins with its key");
 
 /* A range whose language there is. */
 struct wish {

@@ -1,9 +1,9 @@
 /* What expressions cost a request: CPU time of a phase of many rules, one JSON line a shape of policy. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "common/expr/expr.h"
+#include "tests/bench/timing.h"
 
 enum { RULES = 200, CONDITIONS = 32, RUNS = 9, REQUESTS = 2000, ARENA_BYTES = 65536 };
 
@@ -176,44 +176,29 @@ static unsigned run_once(const struct expr_set *set, const struct shape *s, stru
     return n_yes;
 }
 
-static double cpu_us(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
-}
-
-static int double_order(const void *x, const void *y)
-{
-    const double *a = x, *b = y;
-
-    return (*a > *b) - (*a < *b);
-}
-
 static void measure(const struct shape *s)
 {
     struct arena policy, request;
-    double us[RUNS], before;
+    double ns[RUNS], before, median_ns;
     const struct expr_set *set;
     unsigned n_yes = 0;
 
     arena_init(&policy, ARENA_BYTES, 0);
     arena_init(&request, ARENA_BYTES, 0);
-    before = cpu_us();
+    before = cpu_ns();
     set = make_set(s, &policy);
-    before = cpu_us() - before;
+    before = cpu_ns() - before;
     for (int r = 0; r < RUNS; r++) {
-        double start = cpu_us();
+        double start = cpu_ns();
 
         for (int i = 0; i < REQUESTS; i++)
             n_yes = run_once(set, s, &request);
-        us[r] = (cpu_us() - start) / REQUESTS;
+        ns[r] = (cpu_ns() - start) / REQUESTS;
     }
-    qsort(us, RUNS, sizeof(us[0]), double_order);
+    median_ns = median(ns, RUNS);
     printf("{\"bench\":\"expr\",\"shape\":\"%s\",\"rules\":%u,\"predicates\":%zu,\"matched\":%u,\"cpu_us\":%.2f,\"min_us\":%.2f,"
            "\"compile_ms\":%.1f}\n",
-           s->name, s->n_rules, expr_set_n_predicates(set), n_yes, us[RUNS / 2], us[0], before / 1e3);
+           s->name, s->n_rules, expr_set_n_predicates(set), n_yes, median_ns / 1e3, ns[0] / 1e3, before / 1e6);
     arena_release(&request);
     arena_release(&policy);
 }

@@ -1,10 +1,10 @@
 /* What the backstop costs a request, with few clients and with a million of each kind of address, and what a client costs in memory. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "spoa/guard/backstop.h"
+#include "tests/bench/timing.h"
 
 enum { FEW = 1000, MANY = 1000000, ENTRIES_MAX = 10000000, CHECKS = 1000000, RUNS = 5, SECONDS = 60, PAGE = 4096 };
 
@@ -12,19 +12,6 @@ static void stop(const char *what)
 {
     fprintf(stderr, "bench_guard: %s\n", what);
     exit(1);
-}
-
-static double cpu_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double) t.tv_sec * 1e9 + (double) t.tv_nsec;
-}
-
-static int double_order(const void *x, const void *y)
-{
-    const double *a = x, *b = y;
-    return (*a > *b) - (*a < *b);
 }
 
 /* Bytes of this process that are in memory. */
@@ -102,8 +89,7 @@ static double ns_of_check(struct addr (*client)(uint64_t n), uint64_t n_clients,
         *bytes = (double) stats.memory_bytes / (double) n_clients;
         backstop_free(&b);
     }
-    qsort(ns, RUNS, sizeof ns[0], double_order);
-    return ns[RUNS / 2];
+    return median(ns, RUNS);
 }
 
 /* A sweep of a full table none of whose clients has gone, then of one whose clients all have. */

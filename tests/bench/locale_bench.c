@@ -1,10 +1,10 @@
 /* What the choice of a locale costs: making a matcher, headers that are matched, and headers that are remembered; one line of JSON. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "common/http/locale.h"
 #include "spoa/guard/locales.h"
+#include "tests/bench/timing.h"
 
 enum { RUNS = 25, CALLS = 2000 };
 
@@ -20,19 +20,6 @@ struct bench {
     struct locale_cache *cache;
     size_t chosen;
 };
-
-static double cpu_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double) t.tv_sec * 1e9 + (double) t.tv_nsec;
-}
-
-static int double_order(const void *x, const void *y)
-{
-    const double *a = x, *b = y;
-    return (*a > *b) - (*a < *b);
-}
 
 static void match_browser(struct bench *b)
 {
@@ -79,8 +66,7 @@ static double measure(struct bench *b, void (*part)(struct bench *b), size_t cal
             part(b);
         ns[r] = (cpu_ns() - start) / (double) calls;
     }
-    qsort(ns, RUNS, sizeof ns[0], double_order);
-    return ns[RUNS / 2];
+    return median(ns, RUNS);
 }
 
 int main(void)

@@ -3,11 +3,11 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "spoa/record/access_log.h"
 #include "spoa/record/records.h"
+#include "tests/bench/timing.h"
 
 /* A burst is what the writer's queue takes; in the pause behind it, which costs this thread nothing, its thread writes. */
 enum { RUNS = 25, BURST = 3000, PAUSE_US = 20000 };
@@ -34,19 +34,6 @@ static void stop(const char *what, const struct err *e)
 {
     fprintf(stderr, "bench_record: %s: %s\n", what, e != NULL ? e->text : "");
     exit(1);
-}
-
-static double cpu_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double) t.tv_sec * 1e9 + (double) t.tv_nsec;
-}
-
-static int double_order(const void *x, const void *y)
-{
-    const double *a = x, *b = y;
-    return (*a > *b) - (*a < *b);
 }
 
 static void parse(struct bench *b)
@@ -97,8 +84,7 @@ static double measure(struct bench *b, void (*part)(struct bench *b), unsigned p
         ns[r] = (cpu_ns() - start) / BURST;
         usleep(pause_us);
     }
-    qsort(ns, RUNS, sizeof ns[0], double_order);
-    return ns[RUNS / 2];
+    return median(ns, RUNS);
 }
 
 static struct policy *make_policy(void)
